@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from tare.deployments import Endpoint
 from tare.record.run_record import RunRecord
 from tare.store import open_store
 
@@ -19,30 +19,35 @@ _COUNTED = ("tx_packets", "rx_packets", "tcp_segments_retransmitted")
 
 def proof(record: RunRecord) -> Iterator[str]:
     """The lines of one run; nothing where its path was not seen, or server and client shared a host."""
-    path, between = record.path or {}, record.between or {}
-    wire = path.get("wire")
-    if wire is None or not between:
+    path, between = record.path, record.between or {}
+    if path is None or path.wire is None or not between:
         return
-    hops = [path.get("client_hop"), path.get("hop")]
-    yield f"{record.arm}: {' then '.join(str(hop) for hop in hops if hop)}"
+    yield f"{record.arm}: {' then '.join(hop for hop in (path.client_hop, path.hop) if hop)}"
     sides = between.get("sides") or {}
-    for side, words in (
-        ("client", f"dialled {_place(path['client_dialled'])}"),
-        ("server", f"sees {_place(path['server_sees'])}"),
+    wire = path.wire
+    for side, words, at, namespace in (
+        (
+            "client",
+            f"dialled {_at(path.client_dialled)}",
+            (wire.client_host, wire.client_device),
+            path.client_namespace,
+        ),
+        ("server", f"sees {_at(path.server_sees)}", (wire.server_host, wire.server_device), path.server_namespace),
     ):
+        host, device = at
         seen = sides.get("sut" if side == "server" else side) or {}
         counted = seen.get("counters") or {}
         sent, got, again = (counted.get(name) for name in _COUNTED)
-        yield f"  {side} on {wire[f'{side}_host']}: {words}, network namespace {path[f'{side}_namespace']},"
-        yield f"    {wire[f'{side}_device']} sent {sent} and got {got} packets, {again} segments sent again"
+        yield f"  {side} on {host}: {words}, network namespace {namespace},"
+        yield f"    {device} sent {sent} and got {got} packets, {again} segments sent again"
     before = between["before"]
     trip, clocks = before["round_trip"], before["clocks"]
     apart, bound = 1e6 * clocks["offset_s"], 1e6 * clocks["bound_s"]
     yield f"  wire: {1e6 * trip['median_s']:.0f} µs idle round trip; clocks {apart:+.1f} µs apart, ± {bound:.1f} µs"
 
 
-def _place(endpoint: Mapping[str, Any] | None) -> str:
-    return "nobody" if endpoint is None else f"{endpoint['address']}:{endpoint['port']}"
+def _at(endpoint: Endpoint | None) -> str:
+    return "nobody" if endpoint is None else f"{endpoint.address}:{endpoint.port}"
 
 
 def main(words: Sequence[str] | None = None) -> int:

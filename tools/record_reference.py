@@ -14,14 +14,24 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tare.deployments import Endpoint
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.load_time import LoadTime
+from tare.record.network_path import Carrier, NetworkPath, Wire
 from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
+from tare.sites import Process
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "record.md"
 Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Sequence[Part]] = {
+    "`path`": (
+        ("", NetworkPath),
+        ("client_dialled.", Endpoint),
+        ("proxy.", Process),
+        ("wire.", Wire),
+        ("carrier.", Carrier),
+    ),
     "`usage`": (
         ("", Usage),
         ("driven.", LoadTime),

@@ -83,9 +83,9 @@ def reading_without_running(tree: ast.Module, folder: str) -> Iterator[str]:
 
 
 def plugins_below_stages(tree: ast.Module, folder: str) -> Iterator[str]:
-    """Plug-ins know studies and plans, never how a run is driven, kept or judged."""
+    """Plug-ins know studies, plans and the record's types, never how a run is driven, kept or judged."""
     for line, module in imports(tree):
-        if folder in PLUGINS and folder_of(module) in (*STAGES[2:], "cli"):
+        if folder in PLUGINS and (module.endswith("run_record") or folder_of(module) in (*STAGES[3:], "cli")):
             yield f"line {line}: plug-in folder {folder} imports {module}"
 
 
@@ -347,6 +347,7 @@ def test_files_and_folders_are_named_by_their_idea() -> None:
         (stage_order, "run", "from tare.doctor import checks"),
         (plugins_below_stages, "databases", "from tare.run import record"),
         (plugins_below_stages, "sites", "from tare.store import open_store"),
+        (plugins_below_stages, "workloads", "from tare.record.run_record import RunRecord"),
         (machine_behind_host, "deployments", "import subprocess"),
         (machine_behind_host, "databases", "os.kill(1, 9)"),
         (machine_behind_host, "workloads", "open('/etc/passwd')"),
@@ -382,6 +383,7 @@ def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> 
         (stage_order, "report", "from tare.analyze.estimate import Finding"),
         (stage_order, "knowledge", "from tare.analyze.estimate import Finding"),
         (stage_order, "cli", "from tare.report import html\nfrom tare.cli import app"),
+        (plugins_below_stages, "deployments", "from tare.record.network_path import NetworkPath"),
         (machine_behind_host, "workloads", "def parse(stdout): return stdout.read_text()"),
         (machine_behind_host, "deployments", "host.read('/proc/1/stat')"),
         (machine_behind_host, "deployments", "Path(__file__).with_name('launcher.py').read_bytes()"),

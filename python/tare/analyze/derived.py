@@ -13,11 +13,9 @@ import numpy as np
 
 from tare.analyze.columns import Column, Columns, known, or_zero, ratio
 from tare.analyze.numbers import number_at
+from tare.record.network_path import Hop
 from tare.record.run_record import RunRecord
 from tare.record.swap_halves import throughput_of
-
-_CARRIED = frozenset({"docker-proxy", "rootlessport", "slirp4netns", "pasta"})
-"""Hops that are a program of their own."""
 
 
 def cpu_per_operation_us(run: RunRecord) -> float | None:
@@ -41,12 +39,12 @@ def cpu_per_operation_column(columns: Columns) -> Column:
 
 def is_proxied(run: RunRecord) -> bool:
     """Whether the run's connections went through docker-proxy."""
-    return run.path is not None and run.path.get("hop") == "docker-proxy"
+    return run.path is not None and run.path.hop is Hop.DOCKER_PROXY
 
 
 def is_carried(run: RunRecord) -> bool:
     """Whether a program read and wrote every byte of the run's connections: docker-proxy, or one without root."""
-    return run.path is not None and run.path.get("hop") in _CARRIED
+    return run.path is not None and run.path.is_carried
 
 
 def io_per_operation_kib(run: RunRecord) -> float | None:

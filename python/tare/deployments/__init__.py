@@ -206,7 +206,9 @@ class Endpoint:
     """Address and port at which a client reaches a server."""
 
     address: str
+    """IP address."""
     port: int
+    """TCP port."""
 
 
 @dataclass(frozen=True)

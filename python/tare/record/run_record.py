@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
+from pydantic import ConfigDict
+
 from tare.record.duet import DuetTimes
 from tare.record.import_source import ImportSource
+from tare.record.network_path import NetworkPath
 from tare.record.turns import Measured, turns_of
 from tare.record.usage import Usage
 from tare.study.values import Strict
@@ -78,11 +81,14 @@ class Outcome(Strict):
 
 
 class RunRecord(Strict):
-    """One run as it happened.
+    """One run as it happened. A value that could not be read is `None`, never zero.
 
-    `measurement`, `parity`, `path`, `host`, `engine`, `images` and `effective` are JSON trees whose keys are
-    documented in docs/reference/record.md. A value that could not be read is `None`, never zero.
+    Keys that a type does not have are ignored: a newer tare wrote them. docs/reference/record.md documents the keys
+    of parts that are JSON trees.
     """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    """Types of parts have no configuration of their own, and are read by this one."""
 
     format: int = FORMAT
     run_id: str
@@ -118,7 +124,7 @@ class RunRecord(Strict):
     """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
     between: Mapping[str, Any] | None = None
     """Measurements between the hosts, a `run.between.sounding.Between`; `None` on a single host."""
-    path: Mapping[str, Any] | None
+    path: NetworkPath | None
     """How the client's traffic reached the server, from the sockets of both sides."""
     nodes: Mapping[str, Mapping[str, Any]] | None = None
     """For a SUT of several nodes: node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`.

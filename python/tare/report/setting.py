@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
@@ -244,18 +244,18 @@ def _path_of(record: RunRecord) -> Mapping[str, Any] | None:
     encryption = {f"tls_{key}": agreed[key] for key in ("version", "cipher") if key in agreed}
     if path is None:
         return encryption or None
-    names = ("client_namespace", "server_namespace")
-    way = {key: _address(value) for key, value in path.items() if key not in {*names, "proxy"}}
-    if "proxy" in path:
-        way["docker_proxy"] = path["proxy"] is not None
-    client, server = (path.get(name) for name in names)
-    if client is not None and server is not None:
-        way["one_network_namespace"] = client == server
-    return {**way, **encryption}
-
-
-def _address(value: Any) -> Any:
-    return value.get("address") if is_mapping(value) and "port" in value else value
+    return {
+        "carrier": path.carrier and asdict(path.carrier),
+        "client_dialled": path.client_dialled and path.client_dialled.address,
+        "client_hop": path.client_hop,
+        "connections": path.connections,
+        "hop": path.hop,
+        "server_sees": path.server_sees and path.server_sees.address,
+        "wire": path.wire and asdict(path.wire),
+        "docker_proxy": path.proxy is not None,
+        "one_network_namespace": path.client_namespace == path.server_namespace if path.client_namespace else None,
+        **encryption,
+    }
 
 
 def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.databases.registry import DATABASES
-from tare.deployments import Instance
 from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
@@ -22,10 +21,9 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.prepare import prepare
 from tare.plan.model import Plan
-from tare.record.run_record import to_tree
 from tare.requirements import HostPlan
 from tare.run.interrupts import Interrupts
-from tare.run.machine import HostPart, Machine, Tree, facts_reader
+from tare.run.machine import HostPart, Machine, facts_reader
 from tare.run.requirements import PlugIns, needs_engine, uses_of
 from tare.sites import Host, Site
 from tare.sites.engine import connect
@@ -105,7 +103,7 @@ def local_machine(
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
-        observe_path=lambda server, client, _: _path(host, server, client),
+        observe_path=lambda server, client, _: observe_path(host, client, server),
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger, layout),
         sweep_own=lambda: sweep_own(host, engine, ledger),
@@ -156,11 +154,6 @@ def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:
                 replace(made, ident=f"{made.ident}@{name}") for made in orphans(engine.others.client(name), host)
             ]
     return tuple(orphaned)
-
-
-def _path(host: Host, server: Instance, client: Instance) -> Tree | None:
-    seen = observe_path(host, client, server)
-    return None if seen is None else to_tree(seen)
 
 
 def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take

@@ -22,6 +22,7 @@ from tare.images import Image
 from tare.images.prepare import into
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.record.network_path import NetworkPath
 from tare.requirements.engines import ENGINE
 from tare.run.between.sounding import Wire
 from tare.run.clock import Clock, SystemClock
@@ -108,7 +109,7 @@ class Machine:
     deployments: Mapping[str, DeploymentFactory]
     databases: Mapping[str, Database]
     workloads: Mapping[str, Workload[Any]]
-    observe_path: Callable[[Instance, Instance, EndHosts], Tree | None]
+    observe_path: Callable[[Instance, Instance, EndHosts], NetworkPath | None]
     sweep: Callable[[], tuple[str, ...]]
     sweep_own: Callable[[], tuple[str, ...]] = tuple
     leave_clusters: Callable[[], tuple[str, ...]] = tuple

@@ -32,15 +32,14 @@ class Completed:
 
 @dataclass(frozen=True)
 class Process:
-    """A process started by tare, identified so that a reused pid is never mistaken for it.
-
-    `started_ticks`: field 22 of /proc/PID/stat (proc_pid_stat(5)). `boot_id`: the kernel's
-    /proc/sys/kernel/random/boot_id.
-    """
+    """A process, identified so that a reused pid is never mistaken for it."""
 
     pid: int
+    """Its number on its host."""
     started_ticks: int
+    """When it began: field 22 of /proc/PID/stat (proc_pid_stat(5))."""
     boot_id: str
+    """The kernel's /proc/sys/kernel/random/boot_id."""
 
 
 @dataclass(frozen=True)

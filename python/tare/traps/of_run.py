@@ -42,13 +42,13 @@ def facts_of_run(run: RunRecord) -> Facts:
     settings = _tree(run.settings.get("sut"))
     deployment = str(settings.get("deployment") or "bare")
     where = placed(deployment)
-    hop = _tree(run.path).get("hop")
+    hop = run.path and run.path.hop
     facts: dict[str, Known | None] = {
         "database": settings.get("database"),
         "placed": where,
         "runtime": settings.get("runtime") if where != "process" else NONE,
         "net.own_namespace": _own_namespace(run, seen),
-        "net.path": None if hop is None else _PATHS.get(hop, hop),
+        "net.path": hop and _PATHS.get(hop, hop.value),
         "net.somaxconn": _number(_tree(seen.get("network_settings")).get("net.core.somaxconn")),
         "seccomp.mode": _number(seen.get("seccomp")),
         "process.oom_score_adj": _number(seen.get("oom_score_adj")),

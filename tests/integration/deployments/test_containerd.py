@@ -18,10 +18,11 @@ from tests.integration.hosts.reached import Reached
 from tare.deployments import CONTAINERD, Bind, Deployment, Endpoint, Instance, Limits, Task
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.containerd.ctr import ctr, find_socket
-from tare.deployments.network.path import Hop, observe_path
+from tare.deployments.network.path import observe_path
 from tare.deployments.pod.cni import links_of, scratch_of
 from tare.deployments.sweep import sweep
 from tare.errors import RunFailed
+from tare.record.network_path import Hop
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import own_process

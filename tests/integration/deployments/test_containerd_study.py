@@ -65,7 +65,7 @@ def test_a_study_compares_bare_containerd_and_docker_alike_but_for_what_they_are
             record, bare = records[arm], records["bare"].parity["sut"]
             seen = record.parity["sut"]
             assert record.path is not None
-            assert record.path["hop"] == "loopback"
+            assert record.path.hop == "loopback"
             for key in ("limits", "binary_digest", "memory_bytes", "cpus_allowed", "cpu_weight", "oom_score_adj"):
                 assert seen[key] == bare[key], (arm, key)
             assert record.usage is not None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tare.deployments import Deployment, Endpoint, Instance, Task
-from tare.deployments.network.path import Hop, NetworkPath, observe_path
+from tare.deployments.network.path import observe_path
+from tare.record.network_path import Hop, NetworkPath
 from tare.sites import Host
 from tare.sites.process import alive
 from tare.study.values import NetworkKind

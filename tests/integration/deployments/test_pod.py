@@ -19,12 +19,13 @@ from tests.integration.hosts.reached import Reached, cleared, kill_a_tare, noted
 from tests.integration.image_tags import image_tags
 
 from tare.deployments import Deployment, Instance, Limits, PodSetting, Task
-from tare.deployments.network.path import Hop, NetworkPath, observe_path
+from tare.deployments.network.path import observe_path
 from tare.deployments.pod import cni, pod
 from tare.deployments.pod.cni import directory_of, links_of
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.record.network_path import Hop, NetworkPath
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind, Qos
@@ -149,6 +150,7 @@ def test_a_piece_of_the_network_is_the_one_that_is_named(  # noqa: PLR0917 - a r
         assert ("iptables" if setting.proxy == "iptables" else "nftables") in seen["proxy"]
     if network in {NetworkKind.CLUSTER_IP, NetworkKind.NODE_PORT}:
         assert path.server_sees is not None
+        assert path.client_dialled is not None
         assert path.server_sees.address != path.client_dialled.address or network is NetworkKind.NODE_PORT
 
 

@@ -17,10 +17,11 @@ from tests.integration.deployments.test_network_path import dialled, free_port, 
 from tests.integration.hosts.reached import Reached, cleared, kill_a_tare, noted
 
 from tare.deployments import Deployment, Instance, Limits, Task
-from tare.deployments.network.path import Hop, observe_path
+from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS
 from tare.images import Image
 from tare.images.engine_image import import_tree, remove_image
+from tare.record.network_path import Hop
 from tare.sites import Host
 from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import EngineLedger, connect_to

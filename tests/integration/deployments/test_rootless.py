@@ -20,7 +20,7 @@ from docker import DockerClient
 from tests.integration.deployments.test_network_path import dialled, free_port, wait_until_listening
 
 from tare.deployments import Bind, Deployment, Instance, Limits, Task
-from tare.deployments.network.path import Hop, observe_path
+from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import sweep
 from tare.doctor import Verdict
@@ -28,6 +28,7 @@ from tare.doctor.runtimes import named_engine_lines, pasta_line
 from tare.errors import EnvironmentLacks
 from tare.images import Image
 from tare.images.engine_image import import_tree, remove_image
+from tare.record.network_path import Hop
 from tare.sites.engine import engine_facts
 from tare.sites.engines import EngineLedger, Engines, connect_to
 from tare.sites.local import LocalHost

@@ -19,6 +19,7 @@ from tare.calibrate.studies import DELAY_US, INJECTING
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.network_path import Hop
 from tare.run.between.reaching import reached_site
 from tare.run.clock import SystemClock
 from tare.run.events import Observer
@@ -68,8 +69,10 @@ def test_a_delay_on_the_server_s_host_is_seen_from_the_client_s(
     store = open_store(place.path)
     good = [record for record in store.records() if record.outcome.ok]
     for record in good:
-        assert (record.path or {})["hop"] == "wire"
-        assert (record.path or {})["wire"]["server_host"] == engine_pair[0].name
+        assert record.path is not None
+        assert record.path.hop is Hop.WIRE
+        assert record.path.wire is not None
+        assert record.path.wire.server_host == engine_pair[0].name
     held = next(record for record in good if record.arm == "held")
     line = json.loads(store.raw(held, "sut.proxy.jsonl").read_text().splitlines()[-1])
     assert line["held_ns"] / line["messages"] >= 1000 * DELAY_US

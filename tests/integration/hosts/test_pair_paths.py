@@ -11,6 +11,7 @@ import pytest
 from tests.integration.hosts import test_two_hosts as two
 from tests.integration.hosts.namespace_host import NamespaceHost
 
+from tare.record.network_path import Hop
 from tare.record.run_record import RunRecord
 from tare.run.between.site import Reached
 from tare.sites import Site
@@ -81,14 +82,17 @@ def test_a_container_s_own_address_is_reached_by_a_route(
 ) -> None:
     del setups, routed
     records = measured(engine_pair, tmp_path / "staging", "plain", "routed", "behind")
-    paths = {name: record.path or {} for name, record in records.items()}
-    assert {name: (path["hop"], path["client_hop"]) for name, path in paths.items()} == {
+    paths = {name: path for name, record in records.items() if (path := record.path) is not None}
+    assert {name: (path.hop, path.client_hop) for name, path in paths.items()} == {
         "plain": ("wire", None),
         "routed": ("bridge", None),
         "behind": ("bridge", "masquerade"),
     }
-    assert paths["routed"]["client_dialled"]["address"].startswith("172.")
-    assert paths["routed"]["server_sees"]["address"] == engine_pair[1].measured
+    dialled, sees = paths["routed"].client_dialled, paths["routed"].server_sees
+    assert dialled is not None
+    assert dialled.address.startswith("172.")
+    assert sees is not None
+    assert sees.address == engine_pair[1].measured
 
 
 def test_a_container_on_macvlan_is_reached_at_an_address_of_its_own(
@@ -96,10 +100,13 @@ def test_a_container_on_macvlan_is_reached_at_an_address_of_its_own(
 ) -> None:
     del setups
     records = measured(engine_pair, tmp_path / "staging", "plain", "own")
-    path, between = records["own"].path or {}, records["own"].between or {}
-    assert path["hop"] == "macvlan"
-    assert path["client_dialled"]["address"].endswith(".102")
-    assert path["server_namespace"] != (records["plain"].path or {})["server_namespace"]
+    path, plain, between = records["own"].path, records["plain"].path, records["own"].between or {}
+    assert path is not None
+    assert plain is not None
+    assert path.hop is Hop.MACVLAN
+    assert path.client_dialled is not None
+    assert path.client_dialled.address.endswith(".102")
+    assert path.server_namespace != plain.server_namespace
     assert between["sides"]["sut"]["counters"]["rx_packets"] > 1000
     assert hosts.ssh(engine_pair[0], "docker", "network", "ls", "-q", "--filter", "driver=macvlan").stdout == ""
 
@@ -117,7 +124,10 @@ def test_docker_proxy_carries_a_published_port_where_the_engine_makes_no_rules(
     del setups
     _engine(engine_pair[0], "--iptables=false")
     records = measured(engine_pair, tmp_path / "staging", "plain", "proxied")
-    path = records["proxied"].path or {}
-    assert path["hop"] == "docker-proxy"
-    assert path["proxy"]["pid"] > 1
-    assert path["server_sees"]["address"] != engine_pair[1].measured
+    path = records["proxied"].path
+    assert path is not None
+    assert path.hop is Hop.DOCKER_PROXY
+    assert path.proxy is not None
+    assert path.proxy.pid > 1
+    assert path.server_sees is not None
+    assert path.server_sees.address != engine_pair[1].measured

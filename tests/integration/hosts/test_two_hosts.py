@@ -17,6 +17,7 @@ from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.network_path import Wire
 from tare.record.run_record import RunRecord
 from tare.run.between.site import Home, Reached, refuse_between, site_machine
 from tare.run.between.sounding import Between
@@ -140,11 +141,12 @@ def test_the_path_is_proved_from_the_sockets_of_both_hosts(
     server, client = engine_pair
     path = records[0][setup].path
     assert path is not None
-    assert (path["hop"], path["client_hop"]) == (hop, client_hop)
-    assert path["client_dialled"]["address"] == server.measured
-    assert path["server_sees"]["address"] == client.measured
-    hosts_of = {"client_host": client.name, "server_host": server.name}
-    assert path["wire"] == {**hosts_of, "client_device": "wire0", "server_device": "wire0"}
+    assert (path.hop, path.client_hop) == (hop, client_hop)
+    assert path.client_dialled is not None
+    assert path.client_dialled.address == server.measured
+    assert path.server_sees is not None
+    assert path.server_sees.address == client.measured
+    assert path.wire == Wire(client.name, "wire0", server.name, "wire0")
 
 
 def test_the_interfaces_counters_show_that_they_carried_the_run(records: Made) -> None:

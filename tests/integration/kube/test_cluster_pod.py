@@ -20,10 +20,11 @@ from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.namespaces import name_of
 from tare.deployments.kube.node import address_in_cluster
 from tare.deployments.kube.requirement import CLUSTER, usable_node
-from tare.deployments.network.path import Hop, namespace, observe_path
+from tare.deployments.network.path import namespace, observe_path
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
 from tare.errors import EngineSilent, PodLost, RunFailed
+from tare.record.network_path import Hop
 from tare.requirements import HostPlan
 from tare.run.attempt.death import death_of, oom_kills
 from tare.sites.ledger import Kind
@@ -99,7 +100,7 @@ def test_a_client_on_the_node_reaches_it_as_its_network_promises(  # noqa: PLR09
             assert time.monotonic() < deadline, path
             time.sleep(0.1)
         assert path.hop is hop
-        assert (path.client_dialled.address, path.client_dialled.port) == (address, at_port)
+        assert path.client_dialled == Endpoint(address, at_port)
     finally:
         client.kill()
         client.wait(60)

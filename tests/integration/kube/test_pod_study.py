@@ -63,7 +63,7 @@ def test_a_study_runs_bare_and_in_pods_alike_but_for_the_pod(cluster: Cluster, t
         record = records[arm]
         seen, bare = record.parity["sut"], records["bare"].parity["sut"]
         assert record.path is not None
-        assert record.path["hop"] == hop
+        assert record.path.hop == hop
         assert (seen["memory_bytes"], seen["cpus_allowed"]) == (256 << 20, "0")
         assert seen["limits"] == bare["limits"]
         assert seen["binary_digest"] == bare["binary_digest"]
@@ -120,7 +120,7 @@ def test_a_study_has_its_client_in_pods_before_servers_in_pods_and_outside(
     for arm, (sut, _, client, _, hop) in CLIENTS.items():
         record = records[arm]
         assert record.path is not None
-        assert (record.path["hop"], record.path["connections"]) == (hop, 8)
+        assert (record.path.hop, record.path.connections) == (hop, 8)
         sides = {"sut": sut, "client": client}
         assert {side: (record.parity[side]["pod"] is not None) for side in sides} == {
             side: deployment == "pod" for side, deployment in sides.items()

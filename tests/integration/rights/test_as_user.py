@@ -217,7 +217,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     user.tare("run", str(study), "--profile", "--store", "store")
     records = records_of(user)
     assert [record.outcome.ok for record in records] == [True, True]
-    assert {record.path["hop"] for record in records} == {"loopback", "bridge"}
+    assert {record.path and record.path.hop for record in records} == {"loopback", "bridge"}
     for record in records:
         sut = record.parity["sut"]
         assert sut["binary_digest"].startswith("sha256:")

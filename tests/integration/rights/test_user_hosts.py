@@ -175,9 +175,11 @@ def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothi
     pair.tare("run", str(study), "--store", str(tmp_path / "store"))
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     assert {name: record.outcome.reason for name, record in records.items()} == {"host": None, "boxed": None}
-    paths = {name: record.path or {} for name, record in records.items()}
-    assert (paths["host"]["hop"], paths["host"]["client_hop"]) == ("wire", None)
-    assert (paths["boxed"]["hop"], paths["boxed"]["client_hop"]) == ("dnat", "masquerade")
+    paths = {name: record.path for name, record in records.items()}
+    assert {name: path and (path.hop, path.client_hop) for name, path in paths.items()} == {
+        "host": ("wire", None),
+        "boxed": ("dnat", "masquerade"),
+    }
     for record in records.values():
         facts: dict[str, Any] = record.parity["sut"]
         monitors: Any = record.monitors

@@ -13,6 +13,7 @@ from tare.calibrate.kinds import KINDS, bytes_read_per_second, time_not_held_bac
 from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
+from tare.record.network_path import Hop
 from tare.record.run_record import RunRecord
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
@@ -50,7 +51,8 @@ def test_the_proxy_holds_each_message_back_and_says_so(tmp_path: Path) -> None:
     assert free["passed"] is not None
     assert free["held"] is not None
     assert free["held"] < free["passed"] <= 1
-    assert (made["held"].path or {}).get("hop") == "loopback"
+    assert made["held"].path is not None
+    assert made["held"].path.hop is Hop.LOOPBACK
 
 
 def test_the_kernel_limits_reads_and_its_own_count_tells_it(tmp_path: Path) -> None:

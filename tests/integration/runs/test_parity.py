@@ -139,7 +139,7 @@ def test_docker_proxy_counts_to_the_arm_whose_bytes_it_carries(run: Run) -> None
     assert carried.outcome.ok
     assert carried.path is not None
     assert carried.usage is not None
-    if carried.path["hop"] == "docker-proxy":
+    if carried.path.hop == "docker-proxy":
         assert (carried.usage.proxy_cpu_s or 0) > 0.05
     else:
         assert carried.usage.proxy_cpu_s is None

@@ -102,7 +102,7 @@ def test_each_arm_is_driven_in_its_own_turns_and_takes_its_own_path(records: lis
         numbers = sorted(int(number) for each in generation.numbers for number in each)
         assert numbers == list(range(numbers[0], numbers[0] + len(ARMS) * ROUNDS))
         assert all(rates.mean() > 0 for rates in generation.rates)
-    hops = {(record.arm, (record.path or {}).get("hop")) for record in records if record.outcome.ok}
+    hops = {(record.arm, record.path and record.path.hop) for record in records if record.outcome.ok}
     assert hops == {("bare", "loopback"), ("baseline-again", "loopback"), ("bridge", "bridge")}
 
 

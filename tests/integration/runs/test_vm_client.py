@@ -58,7 +58,7 @@ def test_a_client_in_a_machine_reaches_servers_wherever_they_stand(tmp_path: Pat
         record = records[arm]
         seen = record.parity["client"]
         assert record.path is not None
-        assert record.path["hop"] in hops
+        assert record.path.hop in hops
         assert (seen["memory_bytes"], seen["cpus_allowed"]) == (256 << 20, "1")
         assert record.snapshot == records["bare"].snapshot
         assert record.usage is not None
@@ -66,13 +66,13 @@ def test_a_client_in_a_machine_reaches_servers_wherever_they_stand(tmp_path: Pat
         assert record.measurement is not None
         assert record.measurement["operations"] > 0
     assert records["bare"].path is not None
-    assert records["bare"].path["client_hop"] is None
+    assert records["bare"].path.client_hop is None
     assert records["bare"].emulated == ()
     for arm in HOPS.keys() - {"bare"}:
         record = records[arm]
         inside = record.parity["client"]["guest"]
         assert record.path is not None
-        assert record.path["client_hop"] == "user"
+        assert record.path.client_hop == "user"
         assert ("container" in inside) is (arm == "published")
         sides = ("sut", "client") if arm == "both" else ("client",)
         assert record.emulated == (sides if inside["accelerator"] == "tcg" else ())

@@ -59,7 +59,7 @@ def test_a_study_runs_bare_and_in_machines_alike_but_for_the_machine(tmp_path: P
         record = records[arm]
         seen, client = record.parity["sut"], record.parity["client"]
         assert record.path is not None
-        assert record.path["hop"] == hop
+        assert record.path.hop == hop
         assert seen["memory_bytes"] == 384 << 20
         assert (seen["cpus_allowed"], client["cpus_allowed"]) == ("0-1", "0-1")
         outside = {**seen["mounts"], **({} if arm == "bare" else seen["guest"]["disk_files"])}

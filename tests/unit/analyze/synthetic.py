@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tare.deployments import Endpoint
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.usage import Usage
 from tare.study.model import Arm, ArmSettings, ClientSpec, Published, Source, Study, SutSpec
@@ -140,7 +142,7 @@ def record(
         images={"sut": IMAGE, "client": IMAGE},
         effective=EFFECTIVE,
         parity={"sut": observation(arm_name, run_id, "sut"), "client": observation("bare", run_id, "client")},
-        path={"kind": arm_name, "server": "127.0.0.1:13306", "by_proxy": arm_name == "published-loopback"},
+        path=path_of(arm_name),
         usage=USAGE,
         measurement=measurement(tps) if tps is not None else None,
         raw=("client.stdout",),
@@ -149,6 +151,18 @@ def record(
             reason=None if ok else reason or "the client ended with 1",
             failed_in=None if ok else Phase.MEASURE,
         ),
+    )
+
+
+def path_of(arm_name: str) -> NetworkPath:
+    """On the host's loopback, or into a namespace of the server's own."""
+    on_host = arm_name in {"bare", "host", "shared"}
+    return NetworkPath(
+        Hop.LOOPBACK if on_host else Hop.BRIDGE,
+        client_namespace="1",
+        server_namespace="1" if on_host else "2",
+        client_dialled=Endpoint("127.0.0.1", 13306),
+        connections=4,
     )
 
 

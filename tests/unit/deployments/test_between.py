@@ -8,9 +8,10 @@ import pytest
 
 from tare.deployments import Endpoint
 from tare.deployments.network.between import Client, Server, decide_between
-from tare.deployments.network.path import Hop, NetworkPath, Proxy, Side, Wire
+from tare.deployments.network.path import Proxy, Side
 from tare.deployments.network.sockets import Connection
 from tare.deployments.network.tracking import parse_tracked, sources
+from tare.record.network_path import Hop, NetworkPath, Wire
 from tare.sites import Process
 
 WIRE = Wire("load", "eth1", "db", "eth0")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tare.deployments import MACHINES, Bind, Endpoint, MachineSetting
-from tare.deployments.network.path import Hop, Side, decide_guest_path
+from tare.deployments.network.path import Side, decide_guest_path
 from tare.deployments.network.sockets import Connection
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.vm.accelerator import Verdict, accelerator_of, cached_accelerator
@@ -19,6 +19,7 @@ from tare.deployments.vm.disks import data_disk, take_back
 from tare.deployments.vm.guest import words_of
 from tare.deployments.vm.kernel import Kernel, in_order
 from tare.deployments.vm.qemu import cache_mode, cpu_threads, disk_aio
+from tare.record.network_path import Hop
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from tests.unit.analyze import synthetic
+
+from tare.deployments import Endpoint
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "between", "chronicle", "client_engine", "client_host", "engine", "host", "images", "measurement", "monitors",
-    "nodes", "parity", "path", "pilot", "rotation", "settings", "snapshot",
+    "nodes", "parity", "pilot", "rotation", "settings", "snapshot",
 }  # fmt: skip
 """Parts of a record that cross the stages as `Mapping[str, Any]`."""
 
@@ -14,3 +21,27 @@ UNTYPED = {
 def test_no_part_of_a_record_loses_its_type() -> None:
     untyped = {name for name, kind in RunRecord.__annotations__.items() if "Any" in str(kind)}
     assert untyped == UNTYPED
+
+
+def read(tree: dict[str, Any]) -> RunRecord:
+    return RunRecord.model_validate_json(json.dumps(tree))
+
+
+def test_keys_that_a_newer_tare_adds_do_not_make_a_record_unreadable() -> None:
+    record = synthetic.record(1, "bridge", 1900.0)
+    tree = record.model_dump(mode="json")
+    newer = {**tree, "later": 1, "usage": {**tree["usage"], "later": 1}, "path": {**tree["path"], "later": {}}}
+    assert read(newer) == read(tree) == record
+
+
+def test_a_path_of_an_earlier_tare_is_read() -> None:
+    tree = synthetic.record(1, "bridge", 1900.0).model_dump(mode="json")
+    tree["path"] = {
+        "client_dialled": {"address": "127.0.0.1", "port": 31172}, "client_namespace": "4026531833",
+        "connections": 2, "hop": "loopback", "proxy": None, "server_namespace": "4026531833",
+        "server_sees": {"address": "127.0.0.1", "port": 40430},
+    }  # fmt: skip
+    dialled, sees = Endpoint("127.0.0.1", 31172), Endpoint("127.0.0.1", 40430)
+    assert read(tree).path == NetworkPath(
+        Hop.LOOPBACK, "4026531833", "4026531833", dialled, sees, proxy=None, connections=2
+    )

@@ -171,7 +171,7 @@ def test_failures_deviations_and_packages_are_told(page: Page) -> None:
 
 def test_what_differs_between_arms_is_shown_with_its_arms(page: Page) -> None:
     assert "sut.seccomp 0 bare 2 host, " in page.text
-    assert "by_proxy no " in page.text
+    assert "docker_proxy no all" in page.text
 
 
 def test_a_store_without_a_good_run_still_gives_a_page() -> None:

@@ -166,7 +166,10 @@ def test_of_the_way_is_told_what_is_not_given_anew_to_each_run() -> None:
 
     made = [synthetic.changed(each, go) for each in synthetic.records(("bare", "bridge"), blocks=1)]
     assert texts(setting_of(synthetic.study(("bare", "bridge")), made).path) == {
+        "carrier": [("—", ())],
         "client_dialled": [("127.0.0.1", ())],
+        "client_hop": [("—", ())],
+        "wire": [("—", ())],
         "server_sees": [("—", ("bare",)), ("172.18.0.1", ("bridge",))],
         "connections": [("8", ())],
         "hop": [("—", ("bare",)), ("docker-proxy", ("bridge",))],

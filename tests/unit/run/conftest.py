@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from tare.databases.registry import DATABASES
+from tare.deployments import Endpoint, Instance
 from tare.deployments.fake import FakeDeployment
 from tare.images import Image, ImageConfig
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.network_path import NetworkPath
 from tare.record.run_record import RunRecord
 from tare.run.events import Event
 from tare.run.execute import Destination, execute
-from tare.run.machine import HostPart, Machine
+from tare.run.machine import EndHosts, HostPart, Machine
+from tare.run.parity.declared import promised_hops
 from tare.run.resume import StudyState
 from tare.sites import Site
 from tare.sites.layout import Layout, make_home
@@ -104,6 +107,13 @@ class Rig:
         return [entry.ident for entry in self.machine.ledger.entries() if not entry.keep] + paths
 
 
+def as_promised(server: Instance, client: Instance, hosts: EndHosts) -> NetworkPath:
+    """The path that the networks of both sides promise."""
+    del hosts
+    hop = min(promised_hops(server.task.network, client.task.network))
+    return NetworkPath(hop, client_dialled=Endpoint(server.address, server.task.port))
+
+
 def make_rig(directory: Path) -> Rig:
     """A machine whose every part works, with all it makes below `directory`."""
     layout = Layout(directory / "home")
@@ -123,7 +133,7 @@ def make_rig(directory: Path) -> Rig:
         databases=DATABASES,
         workloads=WORKLOADS,
         monitors={"probe": FakeMonitor()},
-        observe_path=lambda server, client, host: {"server": server.address, "client": client.address},
+        observe_path=as_promised,
         sweep=tuple,
         set_cpus=lambda instance, cpus: None,
     )

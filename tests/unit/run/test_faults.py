@@ -19,6 +19,7 @@ from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
 from tare.errors import EndedAtOnce, EnvironmentLacks, RunFailed, host_failed
 from tare.plan.model import Plan
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import Phase, RunRecord
 from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
@@ -244,7 +245,7 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
 
     def telling(server: Any, client: Any, host: Any) -> Any:
         Path(server.task.output.stderr).write_text(f"connecting with {password}\n")
-        return {"hop": "loopback"}
+        return NetworkPath(Hop.LOOPBACK)
 
     rig.swap(observe_path=telling)
     records = rig.execute(plans(retries=1, fault="crash")) + rig.execute(plans())

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import TOKEN, found, observation, record, settings, study
 
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 from tare.run.parity.declared import undeclared
 from tare.study.model import VmSpec
@@ -32,8 +33,8 @@ def test_a_machine_that_is_not_as_declared_is_named(inside: dict[str, Any], told
     guest = {"disk_cache": "directsync", "disk_aio": "native", "cpu_threads": ["0", "1"], **inside}
     parity = {"sut": observation(guest=guest), "client": observation()}
     placed = settings("vm", network=NetworkKind.USER, vm=vm)
-    assert undeclared(placed, parity, {"hop": "user"}, TOKEN) == (() if told is None else (told,))
-    (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, {"hop": "tap"}, TOKEN)
+    assert undeclared(placed, parity, NetworkPath(Hop.USER), TOKEN) == (() if told is None else (told,))
+    (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, NetworkPath(Hop.TAP), TOKEN)
     assert other == "network path: network user promises user, the connections take tap"
 
 

@@ -74,6 +74,6 @@ def test_a_proxy_that_is_seen_only_in_the_phase_is_charged_for_the_phase() -> No
     meter.begin(instance(client))
     worked(host, proxy, 175)
     worked(host, other, 400)
-    used = meter.end([None], None, {0: {"pid": proxy.pid, "started_ticks": proxy.started_ticks}})
+    used = meter.end([None], None, {0: proxy})
     assert used is not None
     assert used.proxy_cpu_s == 0.75

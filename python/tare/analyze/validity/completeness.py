@@ -134,7 +134,7 @@ def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
         not parity.get("sut"),
         both and not parity.get("client"),
         parity.get("sut_after", "") is None,
-        both and (path is None or path.get("hop", "") is None),
+        both and (path is None or path.hop is None),
     )
 
 

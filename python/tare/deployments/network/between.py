@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from tare.deployments import Endpoint, Instance
 from tare.deployments.network.lan import link_of
 from tare.deployments.network.path import (
-    Hop,
-    NetworkPath,
     Proxy,
     Side,
-    Wire,
     endpoints,
     members,
     proxies,
 )
 from tare.deployments.network.sockets import Connection, connections, socket_inodes
 from tare.deployments.network.tracking import sources, tracked
+from tare.record.network_path import Hop, NetworkPath, Wire
 from tare.sites import Host
 from tare.study.values import OWN_ADDRESS
 

@@ -12,8 +12,8 @@ from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
 from tare.deployments import Lan
 from tare.deployments.network.bridge import network_name
-from tare.deployments.network.path import Hop
 from tare.errors import EnvironmentLacks
+from tare.record.network_path import Hop
 from tare.sites import Host
 from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger

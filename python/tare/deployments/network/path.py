@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from tare.deployments import POD, Endpoint, Instance
 from tare.deployments.cgroup.hierarchy import cgroups_of, parse_proc_cgroup
@@ -14,48 +13,14 @@ from tare.deployments.network.sockets import Connection, connections, socket_ino
 from tare.deployments.network.tracking import tracked, translations
 from tare.deployments.vm.guest import GuestHost
 from tare.deployments.vm.network import HOST_LOOPBACK
+from tare.record.network_path import Carrier, Hop, NetworkPath
 from tare.sites import Host, Process
 from tare.sites.process import identify, named
 
 _CALL_S = 10.0
-
-
 _LOOPBACKS = ("127.0.0.1", "::1")
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.02
-
-
-class Hop(StrEnum):
-    """What connects the two ends."""
-
-    LOOPBACK = "loopback"
-    """Both ends are in one network namespace."""
-    BRIDGE = "bridge"
-    """Two namespaces; the client uses the server's own address."""
-    DNAT = "dnat"
-    """The kernel rewrites the address; the server sees the client's own source port."""
-    DOCKER_PROXY = "docker-proxy"
-    """A process reads and writes every byte; the server sees this process."""
-    ROOTLESSPORT = "rootlessport"
-    """RootlessKit's port driver of a user reads and writes every byte: one end on the host, one in the server's
-    namespace."""
-    SLIRP4NETNS = "slirp4netns"
-    """A user's process holds the client's connection, and speaks to the namespace by a TCP/IP stack of its own on a
-    tap."""
-    PASTA = "pasta"
-    """Like slirp4netns, but with a socket in the namespace if the client is on the host's loopback."""
-    USER = "user"
-    """QEMU reads and writes every byte; the guest sees QEMU's own address."""
-    TAP = "tap"
-    """A bridge and a tap into the guest; the client uses the guest's own address."""
-    WIRE = "wire"
-    """Between two hosts; the server is in its host's namespace and the client uses the host's own address."""
-    MACVLAN = "macvlan"
-    """Between two hosts; the server's namespace has an IP and a link-layer address of its own."""
-    IPVLAN = "ipvlan"
-    """Between two hosts; the server's namespace has an IP address of its own and the host's link-layer address."""
-    MASQUERADE = "masquerade"
-    """For a client behind a bridge: its host's kernel replaces the client's address by the host's own."""
 
 
 Translations = Mapping[tuple[Endpoint, Endpoint], tuple[Endpoint, Endpoint]]
@@ -97,49 +62,6 @@ class Proxy:
 
 
 @dataclass(frozen=True)
-class Carrier:
-    """The program that carries the traffic: process name, owner of its socket, network namespace."""
-
-    name: str
-    user: int | None
-    namespace: str
-
-
-@dataclass(frozen=True)
-class Wire:
-    """The two hosts of a path, and the interface through which each reaches the other, according to its routes."""
-
-    client_host: str
-    client_device: str | None
-    server_host: str
-    server_device: str | None
-
-
-@dataclass(frozen=True)
-class NetworkPath:
-    """The path of the client's connections.
-
-    `hop`: `None` if the connections could not be matched with the server's, or take different paths. `proxy`: the
-    process whose CPU time is part of the path's cost. `connections`: how many of the client's were matched.
-    """
-
-    hop: Hop | None
-    client_namespace: str
-    server_namespace: str
-    client_dialled: Endpoint
-    server_sees: Endpoint | None
-    proxy: Process | None
-    connections: int
-    client_hop: Hop | None = None
-    """How connections leave the client's virtual machine (`client_dialled` is then what QEMU dialled), or the
-    client's own namespace towards another host."""
-    wire: Wire | None = None
-    """`None` if both ends are on one host."""
-    carrier: Carrier | None = None
-    """Description of `proxy`."""
-
-
-@dataclass(frozen=True)
 class _Match:
     hop: Hop
     client: Connection
@@ -178,8 +100,10 @@ def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPa
     If the machine has none to the address that QEMU dialled, the whole path is unknown.
     """
     dialled = path.client_dialled
-    address = HOST_LOOPBACK if dialled.address in _LOOPBACKS else dialled.address
-    if any(one.remote == Endpoint(address, dialled.port) for one in inside):
+    inner = dialled
+    if dialled is not None and dialled.address in _LOOPBACKS:
+        inner = replace(dialled, address=HOST_LOOPBACK)
+    if any(one.remote == inner for one in inside):
         return replace(path, client_hop=Hop.USER)
     return replace(path, hop=None, server_sees=None, proxy=None, connections=0)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from tare.errors import RunFailed
+from tare.record.network_path import NetworkPath
 from tare.record.run_record import to_tree
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
@@ -19,7 +19,7 @@ from tare.run.between.clocks import must_agree, must_not_step
 from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth, side_of
 from tare.run.machine import Machine, Tree
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
 
@@ -146,10 +146,10 @@ def wall_clocks_ahead_s(draft: Draft) -> Mapping[str, float]:
     return {name: clock.wall_s for name, clock in clocks.items() if clock is not None}
 
 
-def proxies_of(draft: Draft) -> Mapping[int, Mapping[str, Any]]:
+def proxies_of(draft: Draft) -> Mapping[int, Process]:
     """Node number, counted from 0 → the docker-proxy in front of the node, where there is one."""
-    proxies = [(node.get("path") or {}).get("proxy") for node in draft.nodes.values()]
-    return {number: proxy for number, proxy in enumerate(proxies) if proxy is not None}
+    paths: Iterator[NetworkPath | None] = (node.get("path") for node in draft.nodes.values())
+    return {number: path.proxy for number, path in enumerate(paths) if path is not None and path.proxy is not None}
 
 
 def _sides(context: RunContext) -> Iterator[tuple[str, Host]]:

@@ -16,6 +16,7 @@ from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
+from tare.record.network_path import NetworkPath
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
 from tare.record.usage import Usage
 from tare.run.attempt.context import Images, make_token
@@ -77,7 +78,7 @@ class Draft:
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
-    path: Mapping[str, Any] | None = None
+    path: NetworkPath | None = None
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`. The first node's values are
     also the fields above."""
@@ -132,7 +133,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         effective=draft.effective,
         parity=draft.parity,
         path=draft.path,
-        nodes=draft.nodes if len(draft.nodes) > 1 else None,
+        nodes=to_tree(draft.nodes) if len(draft.nodes) > 1 else None,
         usage=draft.usage and replace(draft.usage, sut_oom_kills=draft.oom_kills),
         monitors=draft.monitors,
         chronicle=draft.chronicle,

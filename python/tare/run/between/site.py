@@ -12,7 +12,6 @@ from tare.databases.registry import DATABASES
 from tare.deployments import MACHINES, Instance
 from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.between import Ends, observe_between
-from tare.deployments.network.path import Wire as PathWire
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
 from tare.errors import StudyError
@@ -21,12 +20,13 @@ from tare.images.image_store import ImageStore
 from tare.images.ship import ImageDestination, ship
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
-from tare.record.run_record import to_tree
+from tare.record.network_path import NetworkPath
+from tare.record.network_path import Wire as PathWire
 from tare.run.between.clocks import SiteClock
 from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.run.interrupts import Interrupts
-from tare.run.machine import EndHosts, HostPart, Machine, Tree, facts_reader
+from tare.run.machine import EndHosts, HostPart, Machine, facts_reader
 from tare.run.parity.declared import promised_between
 from tare.run.requirements import needs_engine
 from tare.sites import Host, Site
@@ -228,7 +228,7 @@ def _part(reached: Reached, home: Home, *, needed: bool) -> HostPart:
     )
 
 
-def _path(site: Site, wire: Wire, pair: tuple[Instance, Instance], hosts: EndHosts) -> Tree | None:
+def _path(site: Site, wire: Wire, pair: tuple[Instance, Instance], hosts: EndHosts) -> NetworkPath | None:
     """Observe the path between a server and a client, given as `pair`."""
     (server, client), names = pair, site.addresses
     there, back = (
@@ -237,5 +237,4 @@ def _path(site: Site, wire: Wire, pair: tuple[Instance, Instance], hosts: EndHos
     )
     between = PathWire(hosts.client.name, there, hosts.server.name, back)
     ends = Ends(hosts.client, names[hosts.client.name], hosts.server, names[hosts.server.name], between)
-    seen = observe_between(ends, client, server)
-    return None if seen is None else to_tree(seen)
+    return observe_between(ends, client, server)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tare.deployments.network.path import Hop
 from tare.plan.model import Plan, PlannedRun
 from tare.record.duet import DuetTimes
+from tare.record.network_path import Hop, NetworkPath
 from tare.study.model import Arm, Placement
 from tare.study.protocol_spec import DuetSpec
 
@@ -56,9 +56,9 @@ def with_slot(arm: Arm, slot: DuetSlot | None) -> Arm:
     return arm.model_copy(update={"settings": settings.model_copy(update=placed)})
 
 
-def unpinned_work(slot: DuetSlot | None, path: Mapping[str, Any] | None) -> tuple[str, ...]:
+def unpinned_work(slot: DuetSlot | None, path: NetworkPath | None) -> tuple[str, ...]:
     """Return a sentence for each process that works for an arm on CPUs other than its own."""
-    if slot is None or (path or {}).get("hop") != Hop.DOCKER_PROXY:
+    if slot is None or path is None or path.hop is not Hop.DOCKER_PROXY:
         return ()
     return (_PROXY,)
 

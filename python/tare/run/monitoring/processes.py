@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from tare.deployments import CONTAINERD, POD, Instance
-from tare.deployments.network.path import CARRIERS, Hop
+from tare.deployments.network.path import CARRIERS
 from tare.deployments.network.sockets import listeners, socket_inodes
 from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
+from tare.record.network_path import Hop
 from tare.sites import Host, Process
 from tare.sites.local import own_process
 from tare.sites.process import named

@@ -194,7 +194,7 @@ def _kernel_cpu_list(cpus: str) -> str:
 
 def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:
     """Yield a difference if runs of one arm reach the server by different paths, such as docker-proxy and DNAT."""
-    there, here = ((each.path or {}).get("hop") for each in (reference, record))
+    there, here = (each.path and each.path.hop for each in (reference, record))
     if reference.arm == record.arm and there and here and there != here:
         yield Difference(
             "network path", there, f"{reference.arm} ({reference.run_id})", here, f"{record.arm} ({record.run_id})"

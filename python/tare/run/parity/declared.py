@@ -9,7 +9,7 @@ from typing import Any
 from tare.deployments import CONTAINERD, POD
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.defaults import cpu_shares
-from tare.deployments.network.path import Hop
+from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, Placement, StorageSpec, SutSpec
@@ -54,7 +54,7 @@ The hop is recorded, and must be the same in every run of an arm."""
 
 
 def undeclared(
-    settings: ArmSettings, parity: Mapping[str, Any], path: Mapping[str, Any] | None, token: str
+    settings: ArmSettings, parity: Mapping[str, Any], path: NetworkPath | None, token: str
 ) -> tuple[str, ...]:
     """List what is not as declared, a sentence each; `token` is part of the name of the run's own control group."""
     mismatches = [
@@ -67,7 +67,7 @@ def undeclared(
 
 
 def undeclared_peers(
-    settings: ArmSettings, node: str, peers: Mapping[str, Mapping[str, Any] | None] | None
+    settings: ArmSettings, node: str, peers: Mapping[str, NetworkPath | None] | None
 ) -> tuple[str, ...]:
     """List the peers that a node on a host of its own reaches by another path than its network promises."""
     sut = settings.sut.network
@@ -76,7 +76,7 @@ def undeclared_peers(
     return tuple(
         f"network path: network {sut.value} promises {names}, {node} reaches {other} by {hop}"
         for other, path in (peers or {}).items()
-        if (hop := (path or {}).get("hop")) is not None and hop not in wanted
+        if path is not None and (hop := path.hop) is not None and hop not in wanted
     )
 
 
@@ -243,20 +243,18 @@ def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]
         yield f"SUT: class {spec.qos.value} declared, its group is not in {place}"
 
 
-def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:
-    hop = (path or {}).get("hop")
-    if settings.client is None:
+def _hop(settings: ArmSettings, path: NetworkPath | None) -> Iterator[str]:
+    if settings.client is None or path is None:
         return
     sut, client = settings.sut.network, settings.client.network
-    wire = (path or {}).get("wire")
-    wanted = promised_hops(sut, client) if wire is None else promised_between(sut, client)
+    wanted = promised_hops(sut, client) if path.wire is None else promised_between(sut, client)
     names = " or ".join(sorted(each.value for each in wanted))
-    matched = (path or {}).get("connections") or 0
-    if path is not None and hop is None and matched > 1:
-        yield f"network path: the client's {matched} connections take several paths, not only {names}"
-    if hop is not None and hop not in wanted:
-        yield f"network path: network {sut.value} promises {names}, the connections take {hop}"
-    left = None if wire is None else (path or {}).get("client_hop")
-    if wire is not None and hop is not None and (left == Hop.MASQUERADE) != (client is NetworkKind.BRIDGE):
-        how = left or "its host's own address"
+    if path.hop is None:
+        if path.connections > 1:
+            yield f"network path: the client's {path.connections} connections take several paths, not only {names}"
+        return
+    if path.hop not in wanted:
+        yield f"network path: network {sut.value} promises {names}, the connections take {path.hop}"
+    if path.wire is not None and (path.client_hop is Hop.MASQUERADE) != (client is NetworkKind.BRIDGE):
+        how = path.client_hop or "its host's own address"
         yield f"network path: the client's network {client.value} is declared, its connections leave by {how}"

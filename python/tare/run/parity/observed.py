@@ -8,6 +8,7 @@ from typing import Any
 
 from tare.deployments import Deployment, Instance
 from tare.errors import HostSilent, PodLost, RunFailed, TareError
+from tare.record.network_path import NetworkPath
 from tare.record.run_record import RunRecord, to_tree
 from tare.run.attempt.client import Client
 from tare.run.attempt.server import Server, Sut
@@ -52,9 +53,9 @@ class Seen:
     """
 
     parity: Mapping[str, Any]
-    path: Tree | None = None
+    path: NetworkPath | None = None
     of_nodes: Mapping[str, Tree | None] = field(default_factory=dict)
-    paths: Mapping[str, Tree | None] = field(default_factory=dict)
+    paths: Mapping[str, NetworkPath | None] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
 
@@ -77,7 +78,7 @@ class RunObserver:
         self._began_s = self._next_s = machine.clock.monotonic()
         self._done = known
         self._reported: Seen | None = None
-        self._paths: dict[str, Tree | None] = {}
+        self._paths: dict[str, NetworkPath | None] = {}
         self._settled: set[str] = set()
 
     def look(self, *, last: bool = False) -> Seen | None:
@@ -100,7 +101,7 @@ class RunObserver:
         for server in self._sut.servers:
             if server.node.name not in self._settled:
                 self._look_at(server, notices)
-        proved = all(_proved(path) for path in self._paths.values())
+        proved = all(is_proved(path) for path in self._paths.values())
         self._done = last or bool(notices) or self._settled.issuperset(self._paths)
         self._next_s = now_s + (self._next_wait_s() if proved else _RARELY_S if late else 0.0)
         if self._reported is not None:
@@ -115,12 +116,12 @@ class RunObserver:
         name = server.node.name
         before, now = self._paths.get(name), self._path(server, notices)
         inside = server.instance.guest is not None or self._client.instance.guest is not None
-        if _proved(before) and (not _proved(now) or _connections(now) <= _connections(before)):
+        if is_proved(before) and (not is_proved(now) or _connections(now) <= _connections(before)):
             if self._opens is None:
                 self._settled.add(name)  # no new connections, or the client has closed some
             return
         self._paths[name] = now or before
-        if _proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
+        if is_proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
             self._settled.add(name)
 
     def _next_wait_s(self) -> float:
@@ -142,7 +143,7 @@ class RunObserver:
         seen = observation(self._client.deployment, self._client.instance, notices)
         return Seen({"sut": seen, "client": None}, notices=tuple(notices))
 
-    def _seen(self, sut: Sut, paths: Mapping[str, Tree | None], notices: list[str]) -> Seen:
+    def _seen(self, sut: Sut, paths: Mapping[str, NetworkPath | None], notices: list[str]) -> Seen:
         # The client first, since it may end soon and observing a virtual machine takes seconds.
         client = observation(self._client.deployment, self._client.instance, notices)
         of_nodes = {
@@ -151,7 +152,7 @@ class RunObserver:
         first = sut.first.node.name
         return Seen({"sut": of_nodes[first], "client": client}, paths[first], of_nodes, paths, tuple(notices))
 
-    def _path(self, server: Server, notices: list[str]) -> Tree | None:
+    def _path(self, server: Server, notices: list[str]) -> NetworkPath | None:
         try:
             return self._machine.observe_path(
                 server.instance, self._client.instance, EndHosts(server.host, self._client.host)
@@ -185,13 +186,13 @@ def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
     return next((why for node in nodes.values() if (why := _why_unseen(node.get("path"))) is not None), None)
 
 
-def _why_unseen(path: Tree | None) -> str | None:
+def _why_unseen(path: NetworkPath | None) -> str | None:
     if path is None:
         return _NOTHING_SEEN
-    return "the connections could not be matched" if path.get("hop", "") is None else None
+    return "the connections could not be matched" if path.hop is None else None
 
 
-def some_unseen(path: Tree | None, opens: int | None) -> str | None:
+def some_unseen(path: NetworkPath | None, opens: int | None) -> str | None:
     """Say that fewer connections were matched than the client opens; `None` if none is known to be missing."""
     seen = _connections(path)
     if opens is None or seen >= opens:
@@ -206,13 +207,13 @@ def opened_to(sut: Sut | None, client: Client, opens: int | None) -> int | None:
     return opens
 
 
-def _proved(path: Tree | None) -> bool:
+def is_proved(path: NetworkPath | None) -> bool:
     """Whether the path of the connections is known."""
-    return path is not None and path.get("hop", "") is not None
+    return path is not None and path.hop is not None
 
 
-def _connections(path: Tree | None) -> int:
-    return int((path or {}).get("connections") or 0)
+def _connections(path: NetworkPath | None) -> int:
+    return 0 if path is None else path.connections
 
 
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:

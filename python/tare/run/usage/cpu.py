@@ -25,7 +25,7 @@ from tare.workloads import Measurement
 
 Observed = Mapping[str, Any] | None
 """An `Observation` in its form in a record."""
-_NO_PROXIES: Mapping[int, Mapping[str, Any]] = {}
+_NO_PROXIES: Mapping[int, Process] = {}
 _READINGS = 5
 _COVERED = 0.8
 """Share of a client's life that its readings must span. Its cgroup may vanish with it before the next reading, and
@@ -120,7 +120,7 @@ class Meter:
         self,
         of_nodes: Sequence[Observed],
         of_client: Observed,
-        proxies: Mapping[int, Mapping[str, Any]] = _NO_PROXIES,
+        proxies: Mapping[int, Process] = _NO_PROXIES,
     ) -> Usage | None:
         """Return the use in the phase. `of_nodes`, `of_client`: observations, for the CPUs that each may use.
 
@@ -134,7 +134,7 @@ class Meter:
         began, ended = self._began, self._moment()
         self._ended = ended
         client, is_sut = self._client_use(gone_s), not self.sut
-        on_path = [(number, proxy["pid"], proxy["started_ticks"]) for number, proxy in proxies.items()]
+        on_path = [(number, proxy.pid, proxy.started_ticks) for number, proxy in proxies.items()]
         grown = {name: _grown(began.machines[name], modes) for name, modes in ended.machines.items()}
         return Usage(
             wall_s=ended.wall - began.wall,

@@ -163,7 +163,7 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
     # A client on another machine is no part of this one's time; on one kernel both hosts have the same.
     apart = run.between is not None and not run.between.get("one_boot")
     own = [_used(run, side) for side in _sides(run) if not (apart and side == "client")]
-    if (run.path or {}).get("hop") in ("docker-proxy", "rootlessport", "slirp4netns", "pasta"):
+    if run.path is not None and run.path.hop in ("docker-proxy", "rootlessport", "slirp4netns", "pasta"):
         own.append(number_at(as_tree(run.usage), ("proxy_cpu_s",)))
     if (served := number_at(as_tree(run.usage), ("storage_cpu_s",))) is not None:
         own.append(served)

@@ -95,7 +95,7 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def _proxied(run: RunRecord) -> bool:
-    return (run.path or {}).get("hop") == "docker-proxy"
+    return run.path is not None and run.path.hop == "docker-proxy"
 
 
 def _contended(run: RunRecord) -> bool:

@@ -16,6 +16,7 @@ from tare.analyze.runs import select_runs
 from tare.analyze.validity import RULES, Alarm, check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.series import pettitt
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 from tare.record.usage import Usage
 from tare.study.model import Imported
@@ -393,7 +394,7 @@ def test_cpu_per_operation_counts_the_proxy_and_is_unknown_without_it() -> None:
     (run, *_) = study(1)
     operations = (run.measurement or {})["operations"]
     assert METRICS["cpu_per_operation"].of(run) == pytest.approx(3.95e6 / operations)
-    carried = run.model_copy(update={"path": {"hop": "docker-proxy"}})
+    carried = run.model_copy(update={"path": NetworkPath(Hop.DOCKER_PROXY)})
     assert METRICS["cpu_per_operation"].of(carried) is None
     known = carried.model_copy(update={"usage": Usage(**usage(proxy_cpu_s=1.0))})
     assert METRICS["cpu_per_operation"].of(known) == pytest.approx(4.95e6 / operations)

@@ -10,9 +10,10 @@ import pytest
 from tare.deployments import Endpoint
 from tare.deployments.network.between import Client, Server, decide_between
 from tare.deployments.network.lan import link_of
-from tare.deployments.network.path import Hop, Side, Wire
+from tare.deployments.network.path import Side
 from tare.deployments.network.sockets import Connection
 from tare.errors import RunFailed
+from tare.record.network_path import Hop, Wire
 from tare.run.attempt.apart import must_be_routed
 from tare.run.between.wire import Side as WireSide
 from tare.run.parity.declared import promised_between

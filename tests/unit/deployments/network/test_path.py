@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Endpoint
-from tare.deployments.network.path import Hop, Proxy, Side, decide_path, members, out_of_guest
+from tare.deployments.network.path import Proxy, Side, decide_path, members, out_of_guest
 from tare.deployments.network.sockets import Connection, parse_tcp
 from tare.deployments.vm.network import HOST_LOOPBACK
+from tare.record.network_path import Hop
 from tare.sites import Process
 from tare.sites.fake import FakeHost
 

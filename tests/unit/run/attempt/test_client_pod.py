@@ -57,7 +57,8 @@ def test_a_server_outside_listens_where_a_client_in_a_pod_finds_its_node(
     (record,) = on_a_node.execute(with_client(**placed))
     assert record.outcome.ok, record.outcome.reason
     assert record.path is not None
-    assert record.path["server"] == address
+    assert record.path.client_dialled is not None
+    assert record.path.client_dialled.address == address
     assert on_a_node.leftovers == []
 
 

@@ -14,6 +14,7 @@ from tests.unit.record.parts import as_tree
 from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.plan.model import Plan
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import Phase, RunRecord
 from tare.record.swap_halves import throughput_of
 from tare.run.duet.attempt import half_way_s
@@ -277,6 +278,6 @@ def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatc
 
 
 def test_docker_proxy_belongs_to_no_slot(rig: Any, duet: Any) -> None:
-    rig.swap(set_cpus=Moves(), observe_path=lambda server, client, host: {"hop": "docker-proxy"})
+    rig.swap(set_cpus=Moves(), observe_path=lambda server, client, host: NetworkPath(Hop.DOCKER_PROXY))
     records = rig.execute(duet())
     assert any(record.outcome.refused and "docker-proxy" in (record.outcome.reason or "") for record in records)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tare.deployments.network.path import Hop
 from tare.errors import NotComparable
+from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import Outcome, RunRecord
 from tare.run.events import RunEnded
 from tare.run.execute import execute
@@ -76,7 +76,7 @@ def record(arm: str, *, sut: Mapping[str, Any] | None = None, ok: bool = True, *
         "images": {"sut": {"digest": "tree-1"}, "client": {"digest": "tree-2"}},
         "effective": {"innodb_buffer_pool_size": "134217728", "port": "1"},
         "parity": {"sut": observation(**(sut or {})), "client": observation()},
-        "path": {"hop": "loopback"}, "measurement": None, "raw": (), "outcome": Outcome(ok=ok),
+        "path": NetworkPath(Hop.LOOPBACK), "measurement": None, "raw": (), "outcome": Outcome(ok=ok),
     }  # fmt: skip
     return RunRecord(**{**fields, **changes})
 
@@ -90,7 +90,7 @@ def found(one: RunRecord, other: RunRecord, whole: Study | None = None) -> list[
 
 def test_runs_that_differ_in_their_own_names_and_ports_only_are_alike() -> None:
     other = {"cgroups": {"cpu,cpuacct": "/tare/ba9876543210/y", "memory": "/tare/ba9876543210/y"}, "seccomp": "2"}
-    later = record("bridge", sut={**other, "namespaces": {"mnt": "2"}}, path={"hop": "bridge"},
+    later = record("bridge", sut={**other, "namespaces": {"mnt": "2"}}, path=NetworkPath(Hop.BRIDGE),
                    effective={"innodb_buffer_pool_size": "134217728", "port": "2"},
                    host={"thp": "madvise", "load_1min": 9.0})  # fmt: skip
     assert found(record("bare"), later) == []
@@ -200,8 +200,8 @@ def test_what_a_factor_names_must_still_be_alike_in_runs_of_one_arm() -> None:
 
 
 def test_an_arm_reached_by_two_ways_is_two_arms() -> None:
-    first = record("bridge", path={"hop": "docker-proxy"})
-    later = record("bridge", path={"hop": "dnat"}, run_id="b02-1-bridge")
+    first = record("bridge", path=NetworkPath(Hop.DOCKER_PROXY))
+    later = record("bridge", path=NetworkPath(Hop.DNAT), run_id="b02-1-bridge")
     assert found(first, later) == [
         "network path: docker-proxy in bridge (b01-1-bridge), dnat in bridge (b02-1-bridge)"
     ]
@@ -297,17 +297,17 @@ def test_what_is_not_as_declared_is_named(placed: dict[str, Any], seen: dict[str
 def test_a_path_other_than_the_network_s_is_named_with_what_was_promised() -> None:
     placed = settings(network=NetworkKind.BRIDGE)
     parity = {"sut": observation(), "client": observation()}
-    assert undeclared(placed, parity, {"hop": "bridge"}, TOKEN) == ()
-    (told,) = undeclared(placed, parity, {"hop": "docker-proxy"}, TOKEN)
+    assert undeclared(placed, parity, NetworkPath(Hop.BRIDGE), TOKEN) == ()
+    (told,) = undeclared(placed, parity, NetworkPath(Hop.DOCKER_PROXY), TOKEN)
     assert told == "network path: network bridge promises bridge, the connections take docker-proxy"
 
 
 def test_connections_that_go_several_ways_at_once_are_refused() -> None:
     parity = {"sut": observation(), "client": observation()}
     placed = settings(network=NetworkKind.PUBLISHED_LOOPBACK)
-    (told,) = undeclared(placed, parity, {"hop": None, "connections": 8}, TOKEN)
+    (told,) = undeclared(placed, parity, NetworkPath(connections=8), TOKEN)
     assert told == "network path: the client's 8 connections take several paths, not only dnat or docker-proxy"
-    assert undeclared(placed, parity, {"hop": None, "connections": 0}, TOKEN) == ()
+    assert undeclared(placed, parity, NetworkPath(connections=0), TOKEN) == ()
 
 
 def test_a_published_port_may_be_carried_by_either() -> None:
@@ -350,9 +350,9 @@ def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(r
 def test_a_path_that_cannot_be_proved_is_looked_for_again_and_makes_no_good_run(rig: Any, plans: Any) -> None:
     looks = []
 
-    def unmatched(server: Any, client: Any, host: Any) -> dict[str, Any]:
+    def unmatched(server: Any, client: Any, host: Any) -> NetworkPath:
         looks.append(client)
-        return {"hop": None, "connections": 0}
+        return NetworkPath()
 
     rig.swap(observe_path=unmatched)
     (one, *_) = rig.execute(plans(warmup_s=0.1))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
 
-from tare.deployments.network.path import Hop
+from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.compare import differences
 from tare.run.parity.declared import promised_hops, undeclared
 from tare.study.model import LimitsSpec, PodSpec
@@ -28,7 +28,7 @@ def pod_differences(
     network: str, pod: PodSpec, seen: dict[str, Any], hop: str | None = None, **more: Any
 ) -> tuple[str, ...]:
     parity = {"sut": observation(pod=seen, **more), "client": observation()}
-    path = None if hop is None else {"hop": hop}
+    path = None if hop is None else NetworkPath(Hop(hop))
     return undeclared(settings(network=NetworkKind(network), pod=pod), parity, path, TOKEN)
 
 
@@ -109,7 +109,7 @@ def test_a_client_in_a_pod_crosses_a_bridge_to_what_listens_on_its_node() -> Non
 def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkKind, hop: str) -> None:
     placed = settings(network=network, engine="podman-rootless")
     parity = {"sut": observation(), "client": observation()}
-    refusals = undeclared(placed, parity, {"hop": hop}, TOKEN)
+    refusals = undeclared(placed, parity, NetworkPath(Hop(hop)), TOKEN)
     wrong = f"network path: network {network.value} promises {network.value}, the connections take {hop}"
     assert refusals == (() if hop == network.value else (wrong,))
 

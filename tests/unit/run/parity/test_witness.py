@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tare.errors import RunFailed
+from tare.record.network_path import Hop, NetworkPath
 from tare.run.attempt.server import Sut
 from tare.run.clock import Clock
 from tare.run.machine import Machine
@@ -50,7 +51,7 @@ class MonitorContext:
         proved = self.now_s >= self.matched_s
         count = self.opening[min(self.proofs, len(self.opening) - 1)] if proved else 2
         self.proofs += proved
-        return {"hop": "loopback" if proved else None, "connections": count}
+        return NetworkPath(Hop.LOOPBACK if proved else None, connections=count)
 
     def observe(self, instance: Any) -> Around:
         self.read.append(instance.task.name)
@@ -93,12 +94,16 @@ class MonitorContext:
         return results
 
 
+def count_of(path: NetworkPath | None) -> int | None:
+    return path and path.connections
+
+
 def test_a_client_that_connects_soon_is_told_of_once() -> None:
     scene = MonitorContext({"sut": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(1.0)
     assert len(scene.asked) == 20 + 2  # the second look saw no more connections
-    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert seen.path == NetworkPath(Hop.LOOPBACK, connections=8)
     assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
 
 
@@ -108,7 +113,7 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
     assert first_s == pytest.approx(EAGER_S)
     assert first.path is None
     assert 42.3 <= then_s < 43.4
-    assert then.path == {"hop": "loopback", "connections": 8}
+    assert then.path == NetworkPath(Hop.LOOPBACK, connections=8)
     assert len(scene.asked) < 20 * EAGER_S + 45  # once a second after the first few
 
 
@@ -116,8 +121,8 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
 def test_connections_that_open_one_after_the_other_are_counted_once_no_more_come(opening: tuple[int, ...]) -> None:
     scene = MonitorContext({"sut": 1.0}, opening=opening)
     results = [seen for _, seen in scene.observed(scene.onlooker(), 10.0)]
-    assert [(seen.path or {})["connections"] for seen in results] == list(dict.fromkeys(opening))[: len(results)]
-    assert (results[-1].path or {})["connections"] == 8
+    assert [count_of(seen.path) for seen in results] == list(dict.fromkeys(opening))[: len(results)]
+    assert count_of(results[-1].path) == 8
     assert len(scene.asked) == 20 + 2 + opening.index(8)
 
 
@@ -133,7 +138,7 @@ def test_connections_that_came_before_the_client_ended_are_told_at_the_end() -> 
     scene = MonitorContext({"sut-1": 0.5, "sut-2": 99.0}, opening=(5, 8))
     onlooker = scene.onlooker()
     ((_, late),) = scene.observed(onlooker, EAGER_S + 0.5)
-    assert (late.paths["sut-1"] or {})["connections"] == 8
+    assert count_of(late.paths["sut-1"]) == 8
     scene.connected_s["sut-2"] = 0.0
     ((_, seen),) = scene.observed(onlooker, EAGER_S + 1.1)
     assert seen.paths["sut-2"] is not None
@@ -144,14 +149,14 @@ def test_a_path_into_a_virtual_machine_is_looked_at_once() -> None:
     scene = MonitorContext({"sut": 1.0}, opening=(5, 8), guest=object())
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(1.0)
-    assert seen.path == {"hop": "loopback", "connections": 5}
+    assert seen.path == NetworkPath(Hop.LOOPBACK, connections=5)
 
 
 def test_a_client_that_ends_between_two_looks_keeps_the_path_of_the_first() -> None:
     scene = MonitorContext({"sut": 0.95})
     onlooker = scene.onlooker()
     ((_, seen),) = scene.observed(onlooker, 1.0)
-    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert seen.path == NetworkPath(Hop.LOOPBACK, connections=8)
     scene.connected_s["sut"] = 99.0
     assert onlooker.look(last=True) is None
 
@@ -178,7 +183,7 @@ def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> No
     scene = MonitorContext({"sut": 1.0}, matched_s=3.0)
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(3.0)
-    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert seen.path == NetworkPath(Hop.LOOPBACK, connections=8)
 
 
 def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
@@ -188,7 +193,7 @@ def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
     scene.connected_s["sut"] = 99.0
     seen = onlooker.look(last=True)
     assert seen is not None
-    assert seen.path == {"hop": None, "connections": 2}
+    assert seen.path == NetworkPath(connections=2)
 
 
 def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
@@ -207,7 +212,7 @@ def test_what_is_known_is_not_looked_for_again() -> None:
 def test_as_many_connections_as_the_client_opens_are_looked_for_as_long_as_it_lasts() -> None:
     scene = MonitorContext({"sut": 1.0}, opening=(2, 2, 2, 2, 4))
     results = scene.observed(scene.onlooker(opens=4), 60.0)
-    assert [(seen.path or {})["connections"] for _, seen in results] == [2, 4]
+    assert [count_of(seen.path) for _, seen in results] == [2, 4]
     assert [at_s for at_s, _ in results] == pytest.approx([1.0, 8.5])
     assert len(scene.asked) == 20 + 5
 
@@ -216,7 +221,7 @@ def test_a_path_is_looked_at_once_where_all_that_the_client_opens_are_seen() -> 
     scene = MonitorContext({"sut": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(opens=8), 10.0)
     assert at_s == pytest.approx(1.0)
-    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert seen.path == NetworkPath(Hop.LOOPBACK, connections=8)
     assert len(scene.asked) == 20 + 1
 
 
@@ -239,7 +244,7 @@ def test_connections_that_never_came_are_looked_for_ever_more_rarely() -> None:
 
 @pytest.mark.parametrize("opens", [None, 7, 8])
 def test_no_connection_is_missed_where_as_many_came_or_nobody_knows_how_many(opens: int | None) -> None:
-    assert some_unseen({"hop": "loopback", "connections": 8}, opens) is None
+    assert some_unseen(NetworkPath(Hop.LOOPBACK, connections=8), opens) is None
 
 
 def test_connections_shared_out_among_nodes_or_seen_through_a_machine_are_not_counted_on() -> None:
