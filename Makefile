@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 MINUTES ?= 60
 HOSTS ?= 2
-TRUTH_PAGE := --page docs/concepts/proved.md --chart docs/truth/proved.svg
+TRUTH_PAGE := --page docs/guides/calibration.md --chart docs/truth/proved.svg
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -161,7 +161,7 @@ truth: setup ## Add comparisons with a known truth, of every protocol, to docs/t
 	@scripts/engine.sh run $(PY) -m bench.truth --hours $(or $(HOURS),8) $(if $(ONLY),--only $(foreach word,$(ONLY),'$(word)')) $(if $(SITES),--sites $(SITES)) $(TRUTH_PAGE)
 
 .PHONY: truth-page
-truth-page: setup ## Rebuild tables and chart of docs/concepts/proved.md from the ledger; MERGE="FILE…" adds other ledgers
+truth-page: setup ## Rebuild tables and chart of docs/guides/calibration.md from the ledger; MERGE="FILE…" adds other ledgers
 	@$(PY) -m bench.truth --show $(if $(MERGE),--merge $(MERGE)) $(TRUTH_PAGE)
 
 guide-charts: setup ## Draw the charts of the guide on loops and rates from the stored data, or latency over load from a STORE

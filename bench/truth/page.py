@@ -1,4 +1,4 @@
-"""What is proved so far, as Markdown tables and as a chart; `docs/concepts/proved.md` holds both."""
+"""What is proved so far, as Markdown tables and as a chart; `docs/guides/calibration.md` holds both."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def setups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def routed(engine_pair: tuple[TestHost, ...]) -> Iterator[None]:
-    """As docs/concepts/two-hosts.md says what `bridge` needs; the client's engine has a pool of its own."""
+    """As docs/guides/two-hosts.md says what `bridge` needs; the client's engine has a pool of its own."""
     server, client = engine_pair
     _engine(client, "--default-address-pool", "base=10.99.0.0/16,size=24")
     hosts.ssh(client, "ip", "route", "add", POOL, "via", server.measured)

@@ -18,7 +18,7 @@ from bench.truth.page import BEGIN, END, chart, tables, within
 from bench.truth.studies import CELLS, KINDS, PROTOCOLS
 from tare.plan.expand import CONTROL, expand
 
-PAGE = ROOT / "docs" / "concepts" / "proved.md"
+PAGE = ROOT / "docs" / "guides" / "calibration.md"
 
 
 def comparison(number: int, **changes: Any) -> Comparison:

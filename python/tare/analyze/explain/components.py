@@ -1,4 +1,4 @@
-"""Assignment of stacks to components by the table components.toml; see docs/concepts/components.md."""
+"""Assignment of stacks to components by the table components.toml; see docs/guides/explain.md."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ IDLE = "idle"
 
 
 def side_of(subject: str) -> CpuSide:
-    """Side of a subject, as tare-probe names it: docs/reference/profile.md."""
+    """Side of a subject, as tare-probe names it: docs/guides/explain.md."""
     if re.match(OF_SUT, subject) or subject == "storage":
         return CpuSide.SERVER
     if subject in CARRIERS:

@@ -1,4 +1,4 @@
-"""Stacks that were sampled in a run: one Parquet file, docs/reference/profile.md."""
+"""Stacks that were sampled in a run: one Parquet file, docs/guides/explain.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as a versioned JSON file; its keys are documented in docs/reference/explain.md."""
+"""An explanation as a versioned JSON file; its keys are documented in docs/guides/explain.md#json."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
         seen = "has no route to it" if side.device is None else f"sends to it through {side.device}"
         raise RunFailed(
             f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not via {by}",
-            hint=f"`bridge` needs a route there (docs/concepts/two-hosts.md): ip route add NETWORK via {by}",
+            hint=f"`bridge` needs a route there (docs/guides/two-hosts.md): ip route add NETWORK via {by}",
         )
 
 
