@@ -69,7 +69,7 @@ pub fn plain(text: &str) -> String {
 pub enum Fault {
     #[error("no such host: {0}")]
     Resolve(io::Error),
-    #[error("connection refused: is the server running, and does it listen on this port?")]
+    #[error("connection refused: is the server running, and does it listen there?")]
     Refused,
     #[error("the server did not answer within {0} s")]
     TimedOut(f64),

@@ -13,7 +13,7 @@ pub const CONNECT: &str = "connect";
 
 #[derive(Clone)]
 pub struct Plan {
-    /// `HOST:PORT`.
+    /// `HOST:PORT`, or `unix:PATH`.
     pub address: String,
     /// Further nodes of the same cluster. Each connection then has one socket to each node, and requests go to a node
     /// that has their row.

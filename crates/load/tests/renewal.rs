@@ -2,12 +2,11 @@
 
 mod server;
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use server::mongodb::{PING, mongodb};
 use server::plan::{best_try, drive, plan};
 use server::{Behaviour, Server};
 use tare_load::drive::{End, run};
@@ -111,40 +110,13 @@ fn attempts_that_fail_are_counted() {
     assert!(refused.is_some_and(|error| error.count >= 8), "{:?}", outcome.measure.errors);
 }
 
-/// Answers each message with `{ok: 1}`.
-fn mongodb() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("bound").to_string();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            std::thread::spawn(move || {
-                let mut header = [0; 16];
-                while stream.read_exact(&mut header).is_ok() {
-                    let length = i32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-                    stream.read_exact(&mut vec![0; length as usize - 16]).expect("a whole message");
-                    let mut out = b"\x26\0\0\0\0\0\0\0".to_vec();
-                    out.extend_from_slice(&header[4..8]);
-                    out.extend_from_slice(b"\xdd\x07\0\0\0\0\0\0\0");
-                    out.extend_from_slice(b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0");
-                    if stream.write_all(&out).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-    });
-    address
-}
-
 #[test]
 fn mongodbs_connections_are_renewed() {
-    let job = "{format: 1, operations: [{name: ping, steps: [{send: '{\"ping\": 1}', \
-        expect: {may_miss: true}}]}]}";
     let often = Plan {
         length: Length::Operations(100),
         connections: 2,
         requests_per_connection: Some(10),
-        workload: Arc::new(Job::parse(job, Dialect::Json).expect("a job")),
+        workload: Arc::new(Job::parse(PING, Dialect::Json).expect("a job")),
         ..plan(mongodb(), None, 1.0)
     };
     let outcome = run::<Mongodb>(&often, &AtomicBool::new(false), &mut |_| Ok(())).expect("it ran");

@@ -26,11 +26,12 @@ LIMIT_S = 60
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs, and how to speak with it beside tare-load."""
+    """A server that runs, and how to speak with it beside tare-load. `at`: its directory."""
 
     port: int
     process: subprocess.Popen[bytes]
     client: tuple[str, ...]
+    at: Path = Path()
 
     @property
     def address(self) -> str:
@@ -154,13 +155,15 @@ def postgresql(*settings: str) -> Iterator[Server]:
         ]
         subprocess.run(made, check=True, capture_output=True, timeout=LIMIT_S, **drop)
         ways = (("md5", "md5"), ("scram", "scram-sha-256"), ("clear", "password"), ("all", "trust"))
-        (data / "pg_hba.conf").write_text("".join(f"host all {user} 127.0.0.1/32 {way}\n" for user, way in ways))
+        (data / "pg_hba.conf").write_text(
+            "".join(f"host all {user} 127.0.0.1/32 {way}\nlocal all {user} {way}\n" for user, way in ways)
+        )
         words = [postgres, "-D", str(data), "-p", str(port), "-k", str(at), "-c", "fsync=off"]
         words += ["-c", "listen_addresses=127.0.0.1", *(word for setting in settings for word in ("-c", setting))]
         with running(words, at, signal.SIGQUIT, cwd=at, **drop) as process:
             client = (psql, "-XAtq", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-c")
             await_answer(client, process, at / "log")
-            server = Server(port, process, client)
+            server = Server(port, process, client, at)
             quoted = PASSWORD.replace("'", "''")
             for user, method in (("md5", "md5"), ("scram", "scram-sha-256"), ("clear", "scram-sha-256")):
                 server.query(f"SET password_encryption = '{method}'; CREATE USER {user} PASSWORD '{quoted}'")
@@ -191,7 +194,7 @@ def mariadb(*options: str) -> Iterator[Server]:
         with running(words, at, signal.SIGKILL, cwd=at) as process:
             ask = (client, "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "-BN", "-e")
             await_answer(ask, process, at / "log")
-            server = Server(port, process, ask)
+            server = Server(port, process, ask, at)
             quoted = PASSWORD.replace("\\", "\\\\").replace("'", "''")
             server.query(
                 f"CREATE DATABASE test; CREATE USER native IDENTIFIED BY '{quoted}', empty IDENTIFIED BY '';"
@@ -199,6 +202,24 @@ def mariadb(*options: str) -> Iterator[Server]:
                 "GRANT ALL ON test.* TO native, empty, other"
             )
             yield server
+
+
+@contextmanager
+def redis(*settings: str) -> Iterator[Server]:
+    """One that keeps nothing, with a Unix socket `socket` in its directory."""
+    redis_server, client = (program(name, "redis-server") for name in ("redis-server", "redis-cli"))
+    with directory() as at:
+        port = free_port()
+        words = [redis_server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(at)]
+        words += ["--unixsocket", str(at / "socket"), *settings]
+        with running(words, at, signal.SIGTERM, cwd=at) as process:
+            ask = (client, "-p", str(port), "info")
+            deadline = time.monotonic() + LIMIT_S
+            while not (at / "socket").exists():
+                alive = process.poll() is None and time.monotonic() < deadline
+                assert alive, (at / "log").read_text()
+                time.sleep(0.05)
+            yield Server(port, process, ask, at)
 
 
 def password_file(at: Path, password: str = PASSWORD) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.integration.load.servers import (
     LoadRun,
-    free_port,
     job,
     mariadb,
     operation,
     password_file,
     postgresql,
-    program,
+    redis,
     tare_load,
 )
 
@@ -55,30 +51,13 @@ def test_postgresql_logs_in_anew_each_time(tmp_path: Path) -> None:
     assert "Tag=connect," in (tmp_path / "logs" / "latency.hlog").read_text()
 
 
-@contextmanager
-def redis(at: Path) -> Iterator[int]:
-    port = free_port()
-    words = [program("redis-server", "redis-server"), "--port", str(port), "--save", "", "--dir", str(at)]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    try:
-        yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
-
-
 def test_redis_counts_the_connections(tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [{"name": "ping", "steps": [{"send": "PING"}]}])
-    with redis(tmp_path) as port:
-        words = ("--protocol", "redis", "--address", f"127.0.0.1:{port}")
-        for _ in range(50):
-            if not tare_load("run", *words, "--job", path, "--operations", "1").code:
-                break
+    with redis() as server:
+        words = ("--protocol", "redis", "--address", server.address)
         opened = connected(tare_load("run", *words, "--job", path, *EACH))
-        printed = subprocess.run(
-            ["redis-cli", "-p", str(port), "info", "stats"], capture_output=True, text=True, check=True, timeout=10
-        ).stdout
-    received = next(line for line in printed.splitlines() if line.startswith("total_connections_received"))
+        stats = server.query("stats")
+    received = next(line for line in stats.splitlines() if line.startswith("total_connections_received"))
     assert int(received.partition(":")[2]) >= opened + 4
 
 

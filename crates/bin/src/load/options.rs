@@ -107,7 +107,8 @@ pub(crate) struct RunOptions {
     /// Protocol of the server
     #[arg(long, value_enum)]
     pub protocol: ProtocolName,
-    /// Address of the server; for a Cassandra cluster, of each node [default: 127.0.0.1 with the protocol's port]
+    /// Address of the server, `unix:PATH` for a Unix socket; for a Cassandra cluster, of each node [default: 127.0.0.1
+    /// with the protocol's port]
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     pub address: Vec<String>,
     /// Log in as this user

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
 use tare_load::plan::{CONNECT, Length, Limits, Plan};
-use tare_load::protocol::Access;
+use tare_load::protocol::{Access, UNIX};
 use tare_load::tls::{Tls, Verify};
 use tare_load::workload::job::{Dialect, Job};
 use tare_load::workload::sysbench::{
@@ -24,6 +24,7 @@ use crate::ycsb;
 const WAITING_S: f64 = 10.0;
 
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
+    may_be_unix(options)?;
     let LoadRequest { access, before, workload, after, client } = request(options, phase)?;
     let connections = options.connections.or(client.connections).unwrap_or(1);
     if workload.has_steps() && options.depth > 1 {
@@ -212,18 +213,38 @@ fn most_waiting(options: &RunOptions, connections: u32, arrivals: Option<&Arriva
     options.most_waiting.unwrap_or(of_rate.max(connections as usize))
 }
 
-/// The first one.
+fn may_be_unix(options: &RunOptions) -> Result<(), LoadError> {
+    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
+    if !options.address.iter().any(|address| address.starts_with(UNIX)) {
+        return Ok(());
+    }
+    if options.protocol == ProtocolName::Cql {
+        return wrong("Cassandra has no Unix socket: --address needs HOST:PORT");
+    }
+    if options.tls {
+        return wrong("nobody else reads what goes over a Unix socket: leave --tls out");
+    }
+    Ok(())
+}
+
+/// The first one. PostgreSQL's tools name the directory of its socket.
 fn address(options: &RunOptions) -> String {
-    let default = || format!("127.0.0.1:{}", options.protocol.default_port());
-    options.address.first().cloned().unwrap_or_else(default)
+    let port = options.protocol.default_port();
+    let address = options.address.first().cloned().unwrap_or_else(|| format!("127.0.0.1:{port}"));
+    match address.strip_prefix(UNIX) {
+        Some(at) if options.protocol == ProtocolName::Postgresql && Path::new(at).is_dir() => {
+            format!("{}/.s.PGSQL.{port}", address.trim_end_matches('/'))
+        }
+        _ => address,
+    }
 }
 
 fn others(options: &RunOptions) -> Result<Vec<String>, LoadError> {
     let others: Vec<String> = options.address.iter().skip(1).cloned().collect();
+    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
     if others.is_empty() {
         return Ok(others);
     }
-    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
     if options.protocol != ProtocolName::Cql {
         return wrong(
             "several nodes in --address form a cluster, which only --protocol cql supports",

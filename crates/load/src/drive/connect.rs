@@ -2,13 +2,14 @@
 //!
 //! Both block, on threads other than the measuring ones.
 
-use std::net::TcpStream;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::error::{Fault, LoadError};
 use crate::measure::Usage;
@@ -21,7 +22,7 @@ use crate::tls::Session;
 
 /// A connection that requests may be sent on.
 pub(super) struct Line<P> {
-    pub(super) socket: TcpStream,
+    pub(super) socket: OwnedFd,
     /// `None`: unencrypted.
     pub(super) session: Option<Session>,
     pub(super) protocol: P,
@@ -66,8 +67,9 @@ fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     let (wire, protocol) = dial(plan, node, plan.workload.statements())?;
     let Opened { socket, session, handshake, log_in } = wire.into_opened()?;
     if plan.waits_for_one() {
-        socket.set_nonblocking(false)?;
-        socket.set_read_timeout(Some(plan.heartbeat()))?;
+        rustix::io::ioctl_fionbio(&socket, false).map_err(io::Error::from)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(plan.heartbeat()))
+            .map_err(io::Error::from)?;
     }
     if plan.receive_share > 0 {
         sys::stamp_received(&socket)?;
@@ -169,7 +171,7 @@ pub(super) fn start_reopening<P: Protocol>(
     lost: Receiver<usize>,
     found: &Sender<Reopened<P>>,
     bell: &OwnedFd,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let lost = Arc::new(Mutex::new(lost));
     let at_once = plan.requests_per_connection.map_or(AT_ONCE, |_| RENEWED_AT_ONCE);
     for _ in 0..at_once.min(connections * plan.nodes()) {

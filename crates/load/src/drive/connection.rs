@@ -153,7 +153,7 @@ mod tests {
     fn route(listener: &TcpListener) -> Route<()> {
         let socket = TcpStream::connect(listener.local_addr().expect("bound")).expect("up");
         Route::new(Line {
-            socket,
+            socket: socket.into(),
             session: None,
             protocol: (),
             took: Duration::ZERO,

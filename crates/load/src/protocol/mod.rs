@@ -16,7 +16,7 @@ use self::cluster::Cluster;
 use crate::error::Fault;
 use crate::tls::Tls;
 pub use statement::{Label, Statement, Type, Value, Values};
-pub use wire::{Opened, Wire};
+pub use wire::{Opened, UNIX, Wire};
 
 /// One connection's side of a protocol.
 pub trait Protocol: Send + Sized + 'static {

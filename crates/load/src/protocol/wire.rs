@@ -1,15 +1,33 @@
 //! A connection that is being opened: blocking, with a time limit for each step.
 
-use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, socket_with,
+};
 
 use crate::error::Fault;
 use crate::tls::{Session, Tls};
 
+/// Beginning of an address that is a path of this machine.
+pub const UNIX: &str = "unix:";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Network,
+    Loopback,
+    UnixSocket,
+}
+
 /// Reads and writes with one time limit for the whole opening.
 pub struct Wire {
-    stream: TcpStream,
+    socket: OwnedFd,
+    /// What separates it from the network.
+    place: Place,
     session: Option<Session>,
     handshake: Option<Duration>,
     started: Instant,
@@ -22,31 +40,27 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// `address` is `HOST:PORT`, or [`UNIX`] and a path.
+    ///
     /// # Errors
-    /// There is no such host, or it does not answer in time.
+    /// There is no such host or socket, or it does not answer in time.
     pub fn connect(address: &str, limit: Duration) -> Result<Self, Fault> {
         let started = Instant::now();
-        let mut last = None;
-        for resolved in address.to_socket_addrs().map_err(Fault::Resolve)? {
-            match TcpStream::connect_timeout(&resolved, limit) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(Self {
-                        stream,
-                        session: None,
-                        handshake: None,
-                        started,
-                        log_in: None,
-                        unread: Vec::new(),
-                        deadline: started + limit,
-                        limit,
-                    });
-                }
-                Err(error) => last = Some(error),
-            }
-        }
-        let error = last.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
-        Err(Fault::from_io(error, limit.as_secs_f64()))
+        let (socket, place) = match address.strip_prefix(UNIX) {
+            Some(path) => (unix_socket(path, limit)?, Place::UnixSocket),
+            None => tcp(address, limit)?,
+        };
+        Ok(Self {
+            socket,
+            place,
+            session: None,
+            handshake: None,
+            started,
+            log_in: None,
+            unread: Vec::new(),
+            deadline: started + limit,
+            limit,
+        })
     }
 
     /// Notes that the server has accepted the log-in; preparing of statements follows.
@@ -57,13 +71,13 @@ impl Wire {
     /// Whether nobody on the network can read what is sent.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.is_sealed() || self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+        self.session.is_some() || self.place != Place::Network
     }
 
-    /// Whether everything is sent over TLS from now on.
+    /// Whether servers, too, take it for private.
     #[must_use]
-    pub fn is_sealed(&self) -> bool {
-        self.session.is_some()
+    pub fn is_secure(&self) -> bool {
+        self.session.is_some() || self.place == Place::UnixSocket
     }
 
     /// Performs the TLS handshake; everything after it is sent over TLS.
@@ -106,6 +120,10 @@ impl Wire {
         if remaining.is_zero() { Err(self.timed_out()) } else { Ok(remaining) }
     }
 
+    fn failed(&self, error: Errno) -> Fault {
+        Fault::from_io(error.into(), self.limit.as_secs_f64())
+    }
+
     fn timed_out(&self) -> Fault {
         Fault::TimedOut(self.limit.as_secs_f64())
     }
@@ -124,9 +142,16 @@ impl Wire {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        self.stream.set_write_timeout(Some(self.remaining()?))?;
-        let waited = self.limit.as_secs_f64();
-        self.stream.write_all(bytes).map_err(|error| Fault::from_io(error, waited))
+        let mut left = bytes;
+        while !left.is_empty() {
+            set_timeout(&self.socket, Timeout::Send, self.remaining()?)?;
+            match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL) {
+                Ok(count) => left = &left[count..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that were read and not consumed, after waiting for at least `count` of them.
@@ -177,11 +202,14 @@ impl Wire {
     }
 
     fn read(&mut self, piece: &mut [u8]) -> Result<usize, Fault> {
-        self.stream.set_read_timeout(Some(self.remaining()?))?;
-        let waited = self.limit.as_secs_f64();
-        match self.stream.read(piece).map_err(|error| Fault::from_io(error, waited))? {
-            0 => Err(Fault::Closed),
-            count => Ok(count),
+        loop {
+            set_timeout(&self.socket, Timeout::Recv, self.remaining()?)?;
+            match rustix::net::recv(&self.socket, &mut *piece, RecvFlags::empty()) {
+                Ok((0, _)) => return Err(Fault::Closed),
+                Ok((count, _)) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
         }
     }
 
@@ -190,10 +218,10 @@ impl Wire {
     /// # Errors
     /// A socket option cannot be set.
     pub fn into_opened(self) -> Result<Opened, Fault> {
-        self.stream.set_nonblocking(true)?;
+        rustix::io::ioctl_fionbio(&self.socket, true).map_err(std::io::Error::from)?;
         Ok(Opened {
             log_in: self.log_in.unwrap_or_else(|| self.started.elapsed()),
-            socket: self.stream,
+            socket: self.socket,
             session: self.session,
             handshake: self.handshake,
         })
@@ -202,11 +230,49 @@ impl Wire {
 
 /// An opened connection.
 pub struct Opened {
-    pub socket: TcpStream,
+    pub socket: OwnedFd,
     /// `None`: unencrypted.
     pub session: Option<Session>,
     /// How long the TLS handshake took.
     pub handshake: Option<Duration>,
     /// How long connecting, TLS and log-in took together, without preparing of statements.
     pub log_in: Duration,
+}
+
+fn tcp(address: &str, limit: Duration) -> Result<(OwnedFd, Place), Fault> {
+    let mut last = None;
+    for resolved in address.to_socket_addrs().map_err(Fault::Resolve)? {
+        match TcpStream::connect_timeout(&resolved, limit) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                let loopback = resolved.ip().is_loopback();
+                return Ok((
+                    stream.into(),
+                    if loopback { Place::Loopback } else { Place::Network },
+                ));
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    let error = last.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
+    Err(Fault::from_io(error, limit.as_secs_f64()))
+}
+
+fn unix_socket(path: &str, limit: Duration) -> Result<OwnedFd, Fault> {
+    let connected = SocketAddrUnix::new(path).and_then(|address| {
+        let stream = SocketType::STREAM;
+        let socket = socket_with(AddressFamily::UNIX, stream, SocketFlags::CLOEXEC, None)?;
+        // It holds for connect(2), too, which waits while the server's queue is full.
+        set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+        rustix::net::connect(&socket, &address)?;
+        Ok(socket)
+    });
+    connected.map_err(|error| match error {
+        Errno::NOENT => Fault::Refused, // as of a server that has not made it yet
+        error => Fault::from_io(error.into(), limit.as_secs_f64()),
+    })
+}
+
+fn set_timeout(socket: &OwnedFd, which: Timeout, limit: Duration) -> Result<(), Fault> {
+    set_socket_timeout(socket, which, Some(limit)).map_err(|error| Fault::Io(error.into()))
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses a part
 
+pub(crate) mod mongodb;
 pub(crate) mod plan;
 
 use std::io::{Read, Write};

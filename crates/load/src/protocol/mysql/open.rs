@@ -184,8 +184,8 @@ fn authenticate(
             }
             // The server has the password in its cache, and an OK follows.
             [1, 3] if plugin == CACHING_SHA2 => continue,
-            // It has not; over TLS it may have it as it is.
-            [1, 4] if plugin == CACHING_SHA2 && wire.is_sealed() => {
+            // It has not; over TLS or a Unix socket it may have it as it is.
+            [1, 4] if plugin == CACHING_SHA2 && wire.is_secure() => {
                 [password.as_bytes(), &[0]].concat()
             }
             // Otherwise the answer to a 2 is its public key.
