@@ -70,6 +70,8 @@ class ServerPlan:
     secrets: Secrets
     member: Member | None = None
     """`None` for a single server."""
+    socket: str | None = None
+    """Path of the Unix socket that clients use, in a directory of its own; `None`: they use TCP."""
 
     @property
     def own_address(self) -> str:

@@ -27,6 +27,16 @@ TLS: frozenset[str] = frozenset(
 """Databases that tare can start with a certificate."""
 
 
+SOCKETS: Mapping[str, str] = {
+    "mariadb": "mariadbd.sock",
+    "mysql": "mysqld.sock",
+    "postgresql": ".s.PGSQL.{port}",
+    "redis": "redis.sock",
+    "valkey": "redis.sock",
+}
+"""Database → name of the Unix socket that it can serve clients at."""
+
+
 StatementRunner = Callable[[ServerPlan, Exec, str], None]
 
 STATEMENT_RUNNERS: Mapping[str, StatementRunner] = {

@@ -22,6 +22,7 @@ DERIVED: Mapping[str, frozenset[str]] = {
         }
     ),
     "sut.tls": frozenset({"have_ssl"}),
+    "sut.network": frozenset({"socket"}),
     "sut.settings.innodb_buffer_pool_size": frozenset({"innodb_buffer_pool_chunk_size"}),
     "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
     "sut.settings.max_connections": frozenset(
@@ -159,4 +160,4 @@ def _init_statements(plan: ServerPlan) -> str:
 
 
 def _socket(plan: ServerPlan) -> str:
-    return f"{plan.run_dir}/mariadbd.sock"
+    return plan.socket or f"{plan.run_dir}/mariadbd.sock"

@@ -33,6 +33,7 @@ DERIVED: Mapping[str, frozenset[str]] = {
     )
     | _PERFORMANCE_SCHEMA,
     "sut.tls": frozenset({"ssl_ca"}),
+    "sut.network": frozenset({"socket"}),
     "sut.settings.innodb_buffer_pool_size": frozenset(
         {"innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances", "innodb_page_cleaners"}
     ),
@@ -205,4 +206,4 @@ def _account(column: str, plan: ServerPlan) -> str:
 
 
 def _socket(plan: ServerPlan) -> str:
-    return f"{plan.run_dir}/mysqld.sock"
+    return plan.socket or f"{plan.run_dir}/mysqld.sock"

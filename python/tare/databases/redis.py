@@ -23,8 +23,9 @@ PER_RUN: frozenset[str] = frozenset({"bind", "port", "tls-port", "tls-cert-file"
 DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset({"maxclients"}),
     "sut.tls": frozenset({"tls-auth-clients"}),
+    "sut.network": frozenset({"unixsocket", "unixsocketperm"}),
 }
-"""Settings that the server lowers by its limit of open files, and that tare sets for TLS."""
+"""Settings that the server lowers by its limit of open files, and that tare sets for TLS and Unix sockets."""
 
 _OWN = SECRET | {
     "aclfile", "bind", "cluster-enabled", "daemonize", "dir", "include", "logfile", "masteruser", "pidfile", "port",
@@ -215,7 +216,7 @@ def _own_options(plan: ServerPlan) -> dict[str, Setting]:
         "bind": plan.listen,
         **port,
         "unixsocket": _socket(plan),
-        "unixsocketperm": "700",
+        "unixsocketperm": "700" if plan.socket is None else "777",
         "dir": plan.data_dir,
         "daemonize": "no",
         "requirepass": plan.secrets.password,
@@ -223,4 +224,4 @@ def _own_options(plan: ServerPlan) -> dict[str, Setting]:
 
 
 def _socket(plan: ServerPlan) -> str:
-    return f"{plan.run_dir}/redis.sock"
+    return plan.socket or f"{plan.run_dir}/redis.sock"

@@ -25,6 +25,8 @@ POD = "pod"
 """The deployment that runs tasks as pods of a cluster, in control groups made by kubelet."""
 CONTAINERD = "containerd"
 """The deployment that makes containers through containerd itself, without an engine."""
+SOCKET_DIR = "/run/tare-socket"
+"""Where a task sees the directory with the Unix socket between server and client. It holds nothing else."""
 IN_TREE = frozenset({"bare"})
 """Deployments whose tasks run in the unpacked tree of the image; a task of root could write to this tree."""
 
@@ -193,6 +195,8 @@ class Task:
     """For containers of an engine and pods of a cluster; a cluster uses only the QoS class and the requests."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
     """Settings of the task's own network namespace. Only for containers of an engine."""
+    socket: str | None = None
+    """Path of the Unix socket at which the task serves clients, as the task sees it; `None`: they use `port`."""
 
     @property
     def targets(self) -> tuple[str, ...]:

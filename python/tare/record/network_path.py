@@ -15,6 +15,8 @@ class Hop(StrEnum):
 
     LOOPBACK = "loopback"
     """Both ends are in one network namespace."""
+    SOCKET = "socket"
+    """A Unix socket."""
     BRIDGE = "bridge"
     """Two namespaces; the client uses the server's own address."""
     DNAT = "dnat"
@@ -81,9 +83,9 @@ class NetworkPath:
     """How the client's connections really reach the server."""
 
     hop: Hop | None = None
-    """`loopback`, `wire` (from host to host), `bridge`, `macvlan`, `ipvlan`, `dnat` or `docker-proxy`; with
-    rootless Podman `rootlessport`, `slirp4netns` or `pasta`; into a virtual machine `user` or `tap`; `null` if tare
-    could not match the two ends, or connections take several paths."""
+    """`loopback`, `socket` (a Unix socket), `wire` (from host to host), `bridge`, `macvlan`, `ipvlan`, `dnat` or
+    `docker-proxy`; with rootless Podman `rootlessport`, `slirp4netns` or `pasta`; into a virtual machine `user` or
+    `tap`; `null` if tare could not match the two ends, or connections take several paths."""
     client_namespace: str = ""
     """Inode of the client's network namespace."""
     server_namespace: str = ""

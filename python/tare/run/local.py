@@ -13,14 +13,17 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.databases.registry import DATABASES
+from tare.deployments import Instance
 from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
+from tare.deployments.network.unix_socket import observe_socket
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.prepare import prepare
 from tare.plan.model import Plan
+from tare.record.network_path import NetworkPath
 from tare.requirements import HostPlan
 from tare.run.interrupts import Interrupts
 from tare.run.machine import HostPart, Machine, facts_reader
@@ -103,7 +106,7 @@ def local_machine(
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
-        observe_path=lambda server, client, _: observe_path(host, client, server),
+        observe_path=lambda server, client, _: _path(host, server, client),
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger, layout),
         sweep_own=lambda: sweep_own(host, engine, ledger),
@@ -154,6 +157,11 @@ def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:
                 replace(made, ident=f"{made.ident}@{name}") for made in orphans(engine.others.client(name), host)
             ]
     return tuple(orphaned)
+
+
+def _path(host: Host, server: Instance, client: Instance) -> NetworkPath | None:
+    socket = server.task.socket
+    return observe_path(host, client, server) if socket is None else observe_socket(host, client, server, socket)
 
 
 def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take

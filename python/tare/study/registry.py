@@ -41,9 +41,10 @@ class Registry:
     `databases`: name → check of the settings that a study gives. `deployments`: name → whether its tasks can have a
     network namespace of their own. `workloads`: name → model of its parameters. `recipes`: images that can be named
     without a prefix. `clusters`: databases that can form a cluster. `programs`: workloads that need no database, as
-    they are themselves the SUT. `tls_servers`, `tls_clients`: databases and workloads that can use TLS. `monitors`:
-    all of them. `storages`: what each can be combined with. `drives`: workload that needs a database → check of
-    that database. `refused`: kind and name of a plug-in → why. `files_of_recipe`: recipe → the files of its image.
+    they are themselves the SUT. `socket_…`, `tls_…`: databases and workloads that can use a Unix socket or TLS.
+    `monitors`: all of them. `storages`: what each can be combined with. `drives`: workload that needs a database →
+    check of that database. `refused`: kind and name of a plug-in → why. `files_of_recipe`: recipe → the files of
+    its image.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -53,6 +54,8 @@ class Registry:
     recipes: frozenset[str]
     clusters: frozenset[str] = frozenset()
     programs: frozenset[str] = frozenset()
+    socket_servers: frozenset[str] = frozenset()
+    socket_clients: frozenset[str] = frozenset()
     tls_servers: frozenset[str] = frozenset()
     tls_clients: frozenset[str] = frozenset()
     monitors: frozenset[str] = frozenset()
@@ -74,7 +77,7 @@ def built_in() -> Registry:
 
 def _registry(*, plugins: bool) -> Registry:
     # Imported here, as plug-ins may import the study's words.
-    from tare.databases.abilities import CLUSTERS
+    from tare.databases.abilities import CLUSTERS, SOCKETS
     from tare.databases.abilities import TLS as TLS_DATABASES
     from tare.databases.registry import DATABASES
     from tare.deployments.registry import DEPLOYMENTS
@@ -83,8 +86,8 @@ def _registry(*, plugins: bool) -> Registry:
     from tare.requirements.engines import ENGINE
     from tare.storage.registry import STORAGES
     from tare.study.catalogue import recipes
+    from tare.workloads.registry import SOCKET, WORKLOADS
     from tare.workloads.registry import TLS as TLS_WORKLOADS
-    from tare.workloads.registry import WORKLOADS
 
     databases = DATABASES if plugins else DATABASES.built_in
     workloads = WORKLOADS if plugins else WORKLOADS.built_in
@@ -110,6 +113,8 @@ def _registry(*, plugins: bool) -> Registry:
         recipes=frozenset(recipes()),
         clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in workloads.items() if not each.needs_database),
+        socket_servers=frozenset(SOCKETS),
+        socket_clients=SOCKET,
         tls_servers=TLS_DATABASES,
         tls_clients=TLS_WORKLOADS,
         monitors=frozenset(monitors) - {FAKE},

@@ -26,6 +26,8 @@ class NetworkKind(StrEnum):
     """Like `bridge`, with a port published on 127.0.0.1."""
     PUBLISHED_ADDRESS = "published-address"
     """Like `bridge`, with a port published on the host's own address on that bridge."""
+    SOCKET = "socket"
+    """The host's network namespace; the client connects to a Unix socket in a directory that both sides see."""
     SHARED = "shared"
     """The namespace of another instance (a client in the SUT's)."""
     USER = "user"
@@ -54,6 +56,8 @@ class NetworkKind(StrEnum):
     """Like `cluster-ip`, behind a port of the node's address."""
 
 
+IN_HOST = frozenset({NetworkKind.HOST, NetworkKind.SOCKET})
+"""Networks of a SUT in its host's network namespace."""
 OWN_ADDRESS = frozenset({NetworkKind.MACVLAN, NetworkKind.IPVLAN})
 """Networks that give a container an address for other hosts; its own host never reaches it there."""
 ROOTLESS_NETWORKS = frozenset({NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS, NetworkKind.PASTA})

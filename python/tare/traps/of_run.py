@@ -27,7 +27,10 @@ _SYSCTLS: Mapping[str, str] = {
     "host.overcommit_memory": "vm.overcommit_memory",
     "host.max_map_count": "vm.max_map_count",
 }
-_PATHS: Mapping[str, str] = {"loopback": "host", "wire": "host", "bridge": NONE, "macvlan": NONE, "ipvlan": NONE}
+_PATHS: Mapping[str, str] = {
+    **dict.fromkeys(("loopback", "wire"), "host"),
+    **dict.fromkeys(("bridge", "macvlan", "ipvlan", "socket"), NONE),
+}
 _SOFT: Mapping[str, str] = {
     "limits.nofile": "Max open files",
     "limits.memlock_bytes": "Max locked memory",

@@ -50,6 +50,8 @@ class Target:
     endpoint: Endpoint
     secrets: Secrets
     others: tuple[str, ...] = ()
+    socket: str | None = None
+    """Path of the server's Unix socket as the client sees it, to be used in place of the endpoint; `None`: TCP."""
 
     @property
     def addresses(self) -> str:

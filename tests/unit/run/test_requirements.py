@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.requirements import HostPlan, Use, engines, some_of
 from tare.requirements.engines import RUNTIMES
 from tare.requirements.resources import free_bytes
-from tare.run.attempt.context import limits_of
+from tare.run.attempt.units import limits_of
 from tare.run.limits_of_user import lowered_limits
 from tare.run.local import Engine, local_machine, refuse_blocked
 from tare.run.requirements import PlugIns, uses_of

@@ -77,10 +77,12 @@ class PostgreSQL:
     def serve(self, plan: ServerPlan) -> ServerCommand:
         """Run the server in the foreground, with its log on standard error."""
         by = "host" if plan.secrets.certificate is None else "hostssl"
+        user = f"{SCHEMA} {_plain(plan.secrets.user)}"
+        access = f"{by} {user} all scram-sha-256" if plan.socket is None else f"local {user} scram-sha-256"
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n"
             + render({**own_options(plan), "listen_addresses": plan.listen, **checked(plan.settings).server}),
-            ACCESS_FILE: f"local all {OS_USER} peer\n{by} {SCHEMA} {_plain(plan.secrets.user)} all scram-sha-256\n",
+            ACCESS_FILE: f"local all {OS_USER} peer\n{access}\n",
             MAP_FILE: "",
             **certificate_files(plan),
         }
@@ -128,7 +130,7 @@ def own_options(plan: ServerPlan) -> dict[str, str | int]:
         "hba_file": f"{plan.run_dir}/{ACCESS_FILE}",
         "ident_file": f"{plan.run_dir}/{MAP_FILE}",
         "port": plan.port,
-        "unix_socket_directories": plan.run_dir,
+        "unix_socket_directories": _sockets(plan),
         **tls,
     }
 
@@ -151,7 +153,7 @@ def execute(
     argv = (
         *("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--no-password"),
         "--set=ON_ERROR_STOP=1",
-        *(f"--host={plan.run_dir}", f"--port={plan.port}", f"--username={OS_USER}", f"--dbname={database}"),
+        *(f"--host={_sockets(plan)}", f"--port={plan.port}", f"--username={OS_USER}", f"--dbname={database}"),
     )
     return inside(argv, timeout_s, f"{sql};\n".encode())
 
@@ -165,6 +167,11 @@ def must(done: Completed, what: str) -> Completed:
             f"PostgreSQL did not let tare {what}: {reason or (lines or [f'exit code {done.code}'])[-1]}"
         )
     return done
+
+
+def _sockets(plan: ServerPlan) -> str:
+    """Directory of the server's Unix socket, which the server names by its port."""
+    return plan.run_dir if plan.socket is None else plan.socket.rpartition("/")[0]
 
 
 def _account(plan: ServerPlan) -> str:

@@ -19,6 +19,7 @@ PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port", "ssl_cert_file"
 _SHARED_MEMORY = frozenset({"shared_memory_size", "shared_memory_size_in_huge_pages"})
 DERIVED: Mapping[str, frozenset[str]] = {
     "sut.tls": frozenset({"ssl"}),
+    "sut.network": frozenset({"unix_socket_directories"}),
     "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
     "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
     "sut.settings.huge_page_size": _SHARED_MEMORY,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
+_NETWORKS = (NetworkKind.HOST, NetworkKind.SOCKET, NetworkKind.SHARED, NetworkKind.UNTRACKED)
 _HOSTNAME, _RESOLVERS = "/proc/sys/kernel/hostname", "/etc/resolv.conf"
 _CALL_S = 30.0
 _CGROUPS = "/sys/fs/cgroup"
@@ -55,7 +56,7 @@ class Bare:
 
     def start(self, task: Task) -> Instance:
         """Start the task. Everything is noted in the ledger before it is made, and removed if the start fails."""
-        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED, NetworkKind.UNTRACKED):
+        if task.network not in _NETWORKS:
             raise EnvironmentLacks(
                 f"{task.name}: a bare task is on no engine's network, so it cannot use {task.network.value}",
                 hint="use network: host or untracked, or shared beside another task",

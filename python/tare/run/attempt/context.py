@@ -19,9 +19,6 @@ from tare.deployments import (
     Deployment,
     Endpoint,
     Instance,
-    Limits,
-    MachineSetting,
-    PodSetting,
     Task,
 )
 from tare.deployments.kube.node import address_in_cluster
@@ -33,11 +30,13 @@ from tare.run.attempt.death import oom_kills
 from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, nodes_of, server_gone
+from tare.run.attempt.socket_place import bind_for_client, bind_for_server, socket_for_client, socket_of
+from tare.run.attempt.units import limits_of, machine_of, pod_of, sysctls_of
 from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.storage import DataMount
-from tare.study.model import ArmSettings, LimitsSpec, NamedFile, Placement, PodSpec, VmSpec
-from tare.study.values import NetworkKind, size_bytes
+from tare.study.model import ArmSettings, NamedFile, Placement
+from tare.study.values import IN_HOST, NetworkKind
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
 _RUN_DIR = "/run/tare"
@@ -165,10 +164,11 @@ class RunContext:
         alone = ServerPlan(
             data_dir=self.data_dir(node),
             run_dir=_RUN_DIR if own_root else run_dir,
-            listen=self._listen_address(node) if sut.network is NetworkKind.HOST else _ANY,
+            listen=self._listen_address(node) if sut.network in IN_HOST else _ANY,
             port=self.ports[0],
             settings=sut.settings,
             secrets=self.secrets,
+            socket=socket_of(sut, run_dir, self.ports[0], own_root=own_root),
         )
         if sut.nodes == 1:
             return alone
@@ -193,8 +193,9 @@ class RunContext:
         run_dir = self._run_dir(node.name, command, image, workdir)
         task = replace(
             self._task(node.name, sut, image, command, workdir),
-            binds=(Bind(run_dir, plan.run_dir),),
+            binds=(Bind(run_dir, plan.run_dir), *bind_for_server(plan, run_dir, workdir, image)),
             port=plan.port,
+            socket=plan.socket,
             listen=plan.listen if plan.member is not None else self._listen_address(node),
             publish_at=self.machine.address_of(host) if self.client_workdir is not None else None,
             lan=self.machine.lan(sut),
@@ -220,9 +221,10 @@ class RunContext:
         client, image = self.settings.client, self.images.client
         assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
         run_dir = self._run_dir(name, command, image, self.workdir_for_client)
+        own_root = self.client_deployment.own_root
         task = replace(
             self._task(name, client, image, command, self.workdir_for_client),
-            binds=(Bind(run_dir, self.client_run_dir(name)),),
+            binds=(Bind(run_dir, self.client_run_dir(name)), *bind_for_client(sut.first, own_root=own_root)),
             beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
         )
         return started(self.machine.site.client, self.client_deployment, task)
@@ -237,6 +239,7 @@ class RunContext:
             endpoint=address_of(sut.first.instance, self.settings),
             secrets=self.secrets,
             others=tuple(server.instance.address for server in others),
+            socket=socket_for_client(sut.first, own_root=self.client_deployment.own_root),
         )
 
     def _starter(self, node: Node) -> Starter:
@@ -311,16 +314,11 @@ class RunContext:
             network=placement.network,
             cgroup=placement.cgroup,
             runtime=placement.runtime,
-            sysctls={} if placement is not self.settings.sut else _sysctls(self.settings.sut.sysctls),
+            sysctls={} if placement is not self.settings.sut else sysctls_of(self.settings.sut.sysctls),
             confinement=Confinement(
                 **placement.confinement.model_dump(), seccomp_sha256=profile.sha256 if profile else None
             ),
         )
-
-
-def _sysctls(given: Mapping[str, str | int]) -> Mapping[str, str]:
-    """Write values as the kernel prints them, with single blanks."""
-    return {name: " ".join(str(value).split()) for name, value in given.items()}
 
 
 def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:
@@ -352,35 +350,6 @@ def ports_for(machine: Machine, settings: ArmSettings, token: str) -> tuple[int,
 def make_token(*parts: object) -> str:
     """Make an attempt's token, hex digits: always the same for the same store, run and attempt, else different."""
     return hashlib.sha256("/".join(str(part) for part in parts).encode()).hexdigest()[:_TOKEN_DIGITS]
-
-
-def limits_of(spec: LimitsSpec) -> Limits:
-    """Convert a study's limits to the units of deployments."""
-    return Limits(
-        cpus=spec.cpus,
-        cpu_quota=spec.cpu_quota,
-        cpu_weight=spec.cpu_weight,
-        memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
-        nofile=spec.nofile,
-        disk_iops=spec.disk_iops,
-        shm_bytes=None if spec.shm is None else size_bytes(spec.shm),
-        memlock_bytes=None if spec.memlock is None else size_bytes(spec.memlock),
-    )
-
-
-def machine_of(spec: VmSpec | None) -> MachineSetting:
-    """Convert a study's settings of virtual machines to the units of deployments."""
-    if spec is None:
-        return MachineSetting()
-    return MachineSetting(spec.cache, spec.aio, size_bytes(spec.disk), spec.pin)
-
-
-def pod_of(spec: PodSpec | None) -> PodSetting | None:
-    """Convert a study's pod settings to the units of deployments."""
-    if spec is None:
-        return None
-    memory = None if spec.memory_request is None else size_bytes(spec.memory_request)
-    return PodSetting(spec.cni, spec.proxy, spec.services, spec.qos, spec.cpu_request, memory)
 
 
 def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:

@@ -103,6 +103,8 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """Return the hops by which a client may reach a server, given both networks."""
     if client is NetworkKind.POD and sut is NetworkKind.HOST:
         return frozenset({Hop.BRIDGE})  # out of its own namespace into the node's, at the node's own address
+    if sut is NetworkKind.SOCKET:
+        return frozenset({Hop.SOCKET})
     if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
         return frozenset({Hop.LOOPBACK})
     if (one := {**_GUESTS, **_ROOTLESS, **_PODS}.get(sut)) is not None:

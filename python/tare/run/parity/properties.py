@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tare.deployments import CONTAINERD, POD
+from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
 from tare.record.run_record import RunRecord
 
@@ -161,7 +161,8 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
         if name in _GUEST:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
-        yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+        if target != SOCKET_DIR:  # the path tells whether it is used
+            yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
 
 
 def _environment(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:

@@ -14,7 +14,8 @@ from tare.study.rules.cluster_pods import refuse_cluster_pod
 from tare.study.rules.containerd import refuse_containerd
 from tare.study.rules.pods import refuse_pod
 from tare.study.rules.refusal import Refusal
-from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
+from tare.study.rules.socket import refuse_socket_placement
+from tare.study.values import IN_HOST, OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
 SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS})
@@ -43,6 +44,8 @@ def refuse_placement(
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
+    if (without := refuse_socket_placement(sut, client)) is not None:
+        return without
     if (pod := refuse_pod(sut, client) or refuse_cluster_pod(sut, client)) is not None:
         return pod
     if (own := refuse_containerd(sut, client)) is not None:
@@ -119,7 +122,7 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
 
 def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
     keys = (("sut", "network"), ("sut", "deployment"))
-    if sut.sysctls and (sut.deployment != "container" or sut.network is NetworkKind.HOST or sut.pod is not None):
+    if sut.sysctls and (sut.deployment != "container" or sut.network in IN_HOST or sut.pod is not None):
         at: tuple[KeyPath, ...] = (("sut", "sysctls"), *keys)
         why = f"tare sets no sysctls for `{sut.deployment}` on `{sut.network}`: they would be those of the host"
         if sut.pod is not None:
@@ -129,7 +132,7 @@ def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
         return Refusal(keys, "the SUT has no other namespace to share", "`shared` is for the client")
     if sut.network is NetworkKind.UNTRACKED:
         return _untracked(sut)
-    if sut.network is not NetworkKind.HOST and not isolates:
+    if sut.network not in IN_HOST and not isolates:
         why = f"`{sut.deployment}` has no network namespace, so it cannot be on `{sut.network}`"
         return Refusal(keys, why, "use `host`, or another deployment")
     return None

@@ -124,10 +124,19 @@ def _beginning(target: Target, run_dir: str) -> tuple[str, ...]:
         "sysbench",
         f"--config-file={run_dir}/{CONFIG_FILE}",
         f"--db-driver={driver}",
-        f"--{driver}-host={target.endpoint.address}",
-        f"--{driver}-port={target.endpoint.port}",
+        *_server(driver, target),
         f"--{driver}-db={SCHEMA}",
     )
+
+
+def _server(driver: str, target: Target) -> tuple[str, ...]:
+    """Where the server is. libpq takes a socket's directory for a host, MySQL's library `localhost` with it."""
+    port = f"--{driver}-port={target.endpoint.port}"
+    if target.socket is None:
+        return (f"--{driver}-host={target.endpoint.address}", port)
+    if driver == "pgsql":
+        return (f"--pgsql-host={target.socket.rpartition('/')[0]}", port)
+    return ("--mysql-host=localhost", f"--mysql-socket={target.socket}")
 
 
 def _config(target: Target) -> Mapping[str, str]:

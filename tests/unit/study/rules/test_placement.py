@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from tests.integration.databases.test_unix_socket import TRIED as SOCKET
 from tests.integration.deployments.test_network_path import DIRECT, PROXIED
 
 from tare.errors import StudyError
@@ -42,6 +43,7 @@ ALLOWED = {
     *product(product(MACHINES, ("user", "tap")), {("bare", "host"), ("container", "host")}),
     *product(SERVERS, product(MACHINES, ("user",))),
     (("bare", "untracked"), ("bare", "shared")),
+    *SOCKET,
 }
 SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in NetworkKind)))
 
@@ -66,6 +68,7 @@ def refusal_of(sut: tuple[str, str], client: tuple[str, str]) -> Refusal | None:
 
 def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
     tried = {((server, of.value), (client, by.value)) for server, of, client, by, _ in DIRECT}
+    tried |= SOCKET
     tried |= {(("container", of.value), (client, by.value)) for of, client, by in PROXIED}
     assert tried == {pair for pair in ALLOWED if not {pair[0][0], pair[1][0]} & set(MACHINES)}
 
