@@ -27,6 +27,10 @@ TLS: frozenset[str] = frozenset(
 """Databases that tare can start with a certificate."""
 
 
+IPV6: frozenset[str] = frozenset({"mariadb", "mysql", "postgresql", "redis", "valkey"})
+"""Databases that can listen at ::1."""
+
+
 SOCKETS: Mapping[str, str] = {
     "mariadb": "mariadbd.sock",
     "mysql": "mysqld.sock",

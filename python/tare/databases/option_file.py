@@ -15,7 +15,7 @@ RESERVED: frozenset[str] = frozenset(
     {
         "basedir", "bind_address", "bootstrap", "chroot", "datadir", "defaults_extra_file", "defaults_file",
         "defaults_group_suffix", "extra_port", "init_file", "log_error", "networking", "pid_file", "port",
-        "print_defaults", "skip_grant_tables", "grant_tables", "skip_name_resolve", "name_resolve", "socket",
+        "print_defaults", "skip_grant_tables", "grant_tables", "socket",
         "ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "tmpdir", "user",
     }
 )  # fmt: skip

@@ -214,6 +214,10 @@ class Endpoint:
     port: int
     """TCP port."""
 
+    def __str__(self) -> str:
+        """Write both as in a URL: `127.0.0.1:3306`, `[::1]:3306`."""
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
 
 @dataclass(frozen=True)
 class Guest:

@@ -201,6 +201,8 @@ class SutSpec(Placement):
     """Number of nodes of a cluster; each has the same placement, limits, storage and settings."""
     tls: bool = False
     """The server accepts connections over TLS only, with a certificate made for the run."""
+    bind: Literal["127.0.0.1", "::1"] | None = None
+    """Loopback address that a SUT on the host's network listens at; `None`: 127.0.0.1."""
     storage: StorageSpec = StorageSpec()
     vm: VmSpec | None = None
     """Virtual machine of the SUT, always set in a study that was read; `None` for other deployments."""

@@ -1,4 +1,4 @@
-"""A server at a Unix socket, bare and in a container, with a client in either: no connection takes TCP."""
+"""A server at a Unix socket or at ::1, bare and in a container: connections take it and nothing else."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ client: {{image: sysbench, deployment: bare}}
 workload: {{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 10}}
 protocol: {{name: fixed, blocks: 1, control: false}}
 factors:
-  path: {{sets: sut.network, levels: {{tcp: host, unix: socket}}}}
+  path:
+    sets: [sut.network, sut.bind]
+    levels: {{tcp: {{}}, unix: {{sut.network: socket}}, ipv6: {{sut.bind: "::1"}}}}
   model: {{sets: sut.deployment, levels: {{bare: bare, boxed: container}}}}
   load: {{sets: client.deployment, levels: {{bare-load: bare, boxed-load: container}}}}
 exclude:
-  - {{path: tcp, load: boxed-load}}
+  - {{path: [tcp, ipv6], load: boxed-load}}
   - {{path: tcp, model: boxed}}
 baseline: {{path: tcp, model: bare, load: bare-load}}
 """
@@ -36,7 +38,7 @@ baseline: {{path: tcp, model: bare, load: bare-load}}
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("database", "image"), [("mariadb", "mariadb"), ("postgresql", "postgresql-15")])
-def test_clients_reach_a_server_by_its_socket(database: str, image: str, tmp_path: Path) -> None:
+def test_clients_reach_a_server_by_its_socket_or_at_its_address(database: str, image: str, tmp_path: Path) -> None:
     for each in (image, "sysbench"):
         build = [sys.executable, "-m", "tare", "images", "build", each]
         assert preloaded.run(build, timeout=500).returncode == 0
@@ -44,8 +46,11 @@ def test_clients_reach_a_server_by_its_socket(database: str, image: str, tmp_pat
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
     done = preloaded.run(command, cwd=tmp_path, timeout=400)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["good"] == 5
+    assert json.loads(done.stdout)["good"] == 7
     for record in open_store(tmp_path / "store").records():
         assert record.path is not None
-        assert record.path.hop == ("loopback" if record.levels["path"] == "tcp" else "socket")
+        path = record.levels["path"]
+        assert record.path.hop == ("socket" if path == "unix" else "loopback")
+        assert record.path.client_dialled is not None
+        assert path == "unix" or record.path.client_dialled.address == {"tcp": "127.0.0.1", "ipv6": "::1"}[path]
         assert record.path.connections == 2

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tare.databases import Secrets, ServerPlan
+from tare.databases.mariadb import MariaDB
+from tare.databases.mysql import MySQL
 from tare.databases.option_file import OUTSIDE_DATA_DIR, RESERVED, Setting, check_settings, render_section
 from tare.errors import StudyError
 
@@ -114,3 +119,12 @@ def test_a_size_that_is_none_is_refused(value: Setting) -> None:
 @pytest.mark.parametrize("value", [0, -1, 4096, "4096", "512M", "2g"])
 def test_a_size_is_a_number_with_a_suffix_or_without(value: Setting) -> None:
     check_settings({"innodb-buffer-pool-size": value})
+
+
+def test_names_may_be_looked_up() -> None:
+    plan = ServerPlan("/data", "/run/tare", "127.0.0.1", 1, {"skip_name_resolve": False}, Secrets("u", "p"))
+    for server in (MariaDB(), MySQL()):
+        lines = server.serve(plan).files["server.cnf"].splitlines()
+        assert [line for line in lines if "name_resolve" in line] == ["skip_name_resolve = OFF"]
+    with pytest.raises(StudyError, match="must be true or false"):
+        MariaDB().serve(replace(plan, settings={"skip_name_resolve": "localhost"}))

@@ -265,7 +265,7 @@ class RunContext:
     def _listen_address(self, node: Node) -> str:
         """Address that a server in its host's network namespace listens at."""
         if self.client_workdir is None:
-            return self._address_for_pods or _LOOPBACK
+            return self.settings.sut.bind or self._address_for_pods or _LOOPBACK
         return self.machine.address_of(self.machine.site.host_of(node.number)) or _LOOPBACK
 
     @cached_property

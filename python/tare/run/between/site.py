@@ -76,6 +76,8 @@ def refuse_between(plan: Plan, site: Site) -> None:
         why = None
         if sut.nodes > 1 and sut.network is not NetworkKind.HOST:
             why = _why_no_cluster(sut.network)
+        elif sut.bind is not None:
+            why = f"`sut.bind` is {sut.bind}, a loopback address"
         elif sut.network in OWN_ADDRESS and site.sut.name not in site.container_addresses:
             why = f"`{sut.network.value}` needs a `container_address` of {site.sut.name}, which sites.yaml lacks"
         elif not promised_between(sut.network, client.network):

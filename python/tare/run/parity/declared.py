@@ -257,6 +257,9 @@ def _hop(settings: ArmSettings, path: NetworkPath | None) -> Iterator[str]:
         return
     if path.hop not in wanted:
         yield f"network path: network {sut.value} promises {names}, the connections take {path.hop}"
+    bind = settings.sut.bind
+    if bind is not None and path.client_dialled is not None and path.client_dialled.address != bind:
+        yield f"network path: bind {bind} declared, the client dialled {path.client_dialled.address}"
     if path.wire is not None and (path.client_hop is Hop.MASQUERADE) != (client is NetworkKind.BRIDGE):
         how = path.client_hop or "its host's own address"
         yield f"network path: the client's network {client.value} is declared, its connections leave by {how}"

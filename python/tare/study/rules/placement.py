@@ -14,7 +14,7 @@ from tare.study.rules.cluster_pods import refuse_cluster_pod
 from tare.study.rules.containerd import refuse_containerd
 from tare.study.rules.pods import refuse_pod
 from tare.study.rules.refusal import Refusal
-from tare.study.rules.socket import refuse_socket_placement
+from tare.study.rules.socket import refuse_bind, refuse_socket_placement
 from tare.study.values import IN_HOST, OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
@@ -44,7 +44,7 @@ def refuse_placement(
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
-    if (without := refuse_socket_placement(sut, client)) is not None:
+    if (without := refuse_socket_placement(sut, client) or refuse_bind(sut, client)) is not None:
         return without
     if (pod := refuse_pod(sut, client) or refuse_cluster_pod(sut, client)) is not None:
         return pod

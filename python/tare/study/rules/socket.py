@@ -1,4 +1,4 @@
-"""Rules for `sut.network: socket`: server, client and generator must be able to use a Unix socket."""
+"""Rules for how clients reach a server beside them: at a Unix socket, or at a loopback address."""
 
 from __future__ import annotations
 
@@ -57,6 +57,29 @@ def refuse_socket(settings: ArmSettings, servers: Collection[str], clients: Coll
         why = f"the workload {workload} cannot connect to a Unix socket"
         return Refusal((_NETWORK, ("workload", "name")), why, f"use {_list(clients)}, or another network")
     return None
+
+
+def refuse_bind(sut: SutSpec, client: ClientSpec | None) -> Refusal | None:
+    """Return the reason why the SUT cannot listen at `sut.bind`; `None` if it can or need not."""
+    if sut.bind is None:
+        return None
+    at = ("sut", "bind")
+    if sut.network is not NetworkKind.HOST or sut.deployment not in _DEPLOYMENTS or sut.nodes > 1:
+        why = "`bind` is for a single server, bare or in a container, in the host's network namespace"
+        return Refusal((at, _NETWORK, ("sut", "deployment")), why, "leave `bind` out")
+    if client is not None and (client.network is not NetworkKind.HOST or client.own_host):
+        why = f"nothing outside the host's network namespace reaches {sut.bind}"
+        return Refusal((("client", "network"), ("client", "own_host"), at), why, "use `client.network: host`")
+    return None
+
+
+def refuse_ipv6(settings: ArmSettings, servers: Collection[str]) -> Refusal | None:
+    """Return the reason why the server cannot listen at ::1; `None` if it can or need not."""
+    sut = settings.sut
+    if sut.bind != "::1" or sut.database in servers:
+        return None
+    why = f"tare cannot have {sut.database or 'a program without a database'} listen at ::1"
+    return Refusal((("sut", "bind"), ("sut", "database")), why, f"use {_list(servers)}, or leave `bind` out")
 
 
 def _list(names: Collection[str]) -> str:

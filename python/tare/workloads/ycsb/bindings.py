@@ -72,14 +72,14 @@ def _jdbc(target: Target) -> Mapping[str, str]:
     jdbc = _JDBC[target.database]
     return {
         "db.driver": jdbc.driver,
-        "db.url": f"{jdbc.scheme}://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}{jdbc.options}",
+        "db.url": f"{jdbc.scheme}://{target.endpoint}/{SCHEMA}{jdbc.options}",
         "db.user": target.secrets.user,
         "db.passwd": target.secrets.password,
     }
 
 
 def _mongodb(target: Target) -> Mapping[str, str]:
-    return {"mongodb.url": f"mongodb://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}"}
+    return {"mongodb.url": f"mongodb://{target.endpoint}/{SCHEMA}"}
 
 
 def _cql(target: Target) -> Mapping[str, str]:
