@@ -6,11 +6,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tare.errors import StudyError
 from tare.imports.contents import Source
+from tare.imports.distorted import distorted
 from tare.imports.level_names import level_name
 from tare.imports.load import ImportMapping, published
 from tare.imports.mapping import ANY, OTHERS, ROW, MappingFile
@@ -132,7 +133,8 @@ def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> It
                 repetition = str(rows[arm, *conditions.values()])
             else:
                 repetition = "1" if file.repetition is None else known[file.repetition]
-            yield _Reading(source, arm, conditions, repetition, read)
+            told = replace(read, distortions=distorted(read, parts))
+            yield _Reading(source, arm, conditions, repetition, told)
 
 
 def by_row(mapping: ImportMapping) -> bool:

@@ -46,7 +46,7 @@ def read_file(source: Source, file: MappingFile) -> Iterator[ReadRun]:
     place = str(source.path) if source.member is None else f"{source.path}/{source.member}"
     if isinstance(file.parser, CsvParser):
         yield from (
-            ReadRun(row.place, row.parts, row.measurement, row.failure, row.raw)
+            ReadRun(row.place, row.parts, row.measurement, row.failure, row.raw, distortions=row.distortions)
             for row in rows(raw, file.parser, place)
         )
     else:

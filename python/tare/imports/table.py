@@ -7,13 +7,16 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tare.errors import StudyError
 from tare.imports.contents import text_of
+from tare.imports.headings import words_of
 from tare.imports.mapping import PER_SECOND, Column, ColumnName, CsvParser, Quotient
+from tare.imports.over_time import has_even_steps, names_a_time
 from tare.imports.parsers import LARGEST_FIGURE
 from tare.imports.parsers.figures import Figures, Kind, Times
 from tare.study.suggest import did_you_mean
@@ -21,6 +24,7 @@ from tare.study.suggest import did_you_mean
 _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _GROUPED = re.compile(r"-?\d+(?:[.,]\d+)+")
 """Numbers with separators of thousands or a decimal comma: `1.234,5`, `1,234.5`, `201,5`."""
+_PERCENTILE, _AVERAGE = re.compile(r"_p\d+$"), re.compile(r"\b(?:avg|average|averaged|mean|means)\b")
 _DECLINED = "leave the cell empty if the figure is unknown"
 
 
@@ -33,6 +37,7 @@ class Row:
     measurement: Mapping[str, Any] | None
     failure: str | None
     raw: bytes
+    distortions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class _Table:
         if text is None or "\ufffd" in text:
             raise StudyError(f"{where} is not UTF-8 text", hint="save the table as CSV in UTF-8")
         self.parser, self.where = parser, where
+        self.distortions: tuple[str, ...] = ()
         self._reader = csv.reader(io.StringIO(text, newline=None), delimiter=parser.delimiter)
         first = list(self._next() or ()) if parser.headings is None else None
         self.heading = list(parser.headings or ()) if first is None else [cell.strip() for cell in first]
@@ -133,7 +139,9 @@ def _plain(table: _Table, parser: CsvParser) -> Iterator[Row]:
     parts = {part: table.position(column) for part, column in parser.parts.items()}
     figures = {name: _Figure(table, name, each) for name, each in parser.figures.items()}
     failed = None if parser.errors is None else table.position(parser.errors)
-    for line in table.lines():
+    lines = list(table.lines())
+    table.distortions = (*_over_time(table, lines, parts, figures.values()), *_averaged(table, figures.values()))
+    for line in lines:
         values = {name: each.of(line) for name, each in figures.items()}
         errors = None if failed is None else _count(line, failed, parser)
         yield _row(table, [line], _texts(line, parts), values, errors)
@@ -144,12 +152,13 @@ def _wide(table: _Table, parser: CsvParser) -> Iterator[Row]:
     assert wide is not None  # noqa: S101 - the caller has seen to it
     parts = {part: table.position(column) for part, column in parser.parts.items()}
     cells = {text: _Figure(table, wide.metric, Column(column=text, unit=wide.unit)) for text in wide.columns}
-    for line in table.lines():
+    lines = list(table.lines())
+    table.distortions = _over_time(table, lines, parts, cells.values())
+    for line in lines:
         for text, figure in cells.items():
             place = _Line(f"{line.place}, column {text}", line.cells)
-            yield _row(
-                table, [place], {**_texts(line, parts), wide.part: text}, {wide.metric: figure.of(line)}, None
-            )
+            known = {**_texts(line, parts), wide.part: text}
+            yield _row(table, [place], known, {wide.metric: figure.of(line)}, None)
 
 
 def _tidy(table: _Table, parser: CsvParser) -> Iterator[Row]:
@@ -179,6 +188,30 @@ def _tidy(table: _Table, parser: CsvParser) -> Iterator[Row]:
         yield _row(table, lines, texts, values, None)
 
 
+def _over_time(
+    table: _Table, lines: Sequence[_Line], parts: Mapping[str, int], used: Collection[_Figure]
+) -> tuple[str, ...]:
+    """The distortion of rows that are windows: a clock that is no figure goes on from row to row of one kind."""
+    figures = {at for figure in used for at in figure.at}
+    for clock, name in enumerate(table.heading):
+        if clock in figures or not names_a_time(name):
+            continue
+        kinds: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for line in lines:
+            kind = tuple(line.cells[at].strip() for at in parts.values() if at != clock)
+            kinds[kind].append(line.cells[clock].strip())
+        if has_even_steps(list(kinds.values())):
+            return ("windows-for-runs",)
+    return ()
+
+
+def _averaged(table: _Table, figures: Collection[_Figure]) -> tuple[str, ...]:
+    """The distortion of percentiles that are averages by their headings."""
+    of = [(figure.metric, words_of(table.heading[at])) for figure in figures for at in figure.at]
+    averaged = any(_PERCENTILE.search(metric) and _AVERAGE.search(words) for metric, words in of)
+    return ("percentiles-averaged",) if averaged else ()
+
+
 def _texts(line: _Line, parts: Mapping[str, int]) -> dict[str, str]:
     return {part: line.cells[at].strip() for part, at in parts.items()}
 
@@ -202,7 +235,7 @@ def _row(
         return Row(place, parts, None, f"no operation in {place}", kept)
     if errors:
         return Row(place, parts, None, f"{errors:g} errors", kept)
-    return Row(place, parts, _measurement(values), None, kept)
+    return Row(place, parts, _measurement(values), None, kept, table.distortions)
 
 
 class _Figure:
@@ -211,11 +244,11 @@ class _Figure:
     def __init__(self, table: _Table, metric: str, column: Column | Quotient) -> None:
         self.metric, self._column, self._decimal = metric, column, table.parser.decimal
         wanted = (column.column,) if isinstance(column, Column) else (column.count, column.duration)
-        self._at = [table.position(each) for each in wanted]
+        self.at = [table.position(each) for each in wanted]
 
     def of(self, line: _Line) -> float | None:
         """Value of a row, per second or in ms; `None` if a cell of it is empty."""
-        values = [_number(line.cells[at], self._decimal, line.place) for at in self._at]
+        values = [_number(line.cells[at], self._decimal, line.place) for at in self.at]
         value = values[0]
         if value is None or any(each is None for each in values):
             return None

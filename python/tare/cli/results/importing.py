@@ -16,6 +16,9 @@ from tare.store import Writer, resume_store
 from tare.store.files import attempt_name
 from tare.store_place import StorePlace, parse_store_url
 
+_LONG_REPORT = 8
+"""Lines of a report that no two runs print alike."""
+
 
 def import_results(
     paths: Annotated[
@@ -108,11 +111,25 @@ def _import(mapping: ImportMapping, directory: Path, store: StorePlace) -> None:
 
 
 def copies(imported: Import) -> list[tuple[str, str]]:
-    """Pairs of files of different runs with equal content: no two runs print the same, so one would count twice."""
+    """Pairs of files with equal content: no two runs print the same, so that one would count twice.
+
+    Files count, and long reports of them: two rows of a table, or reports of a line, may be equal by chance.
+    """
+    files: dict[str, list[str]] = {}
+    long: list[tuple[str, str]] = []
+    for run in imported.runs:
+        if run.record.outcome.ok and (source := run.record.imported) is not None:
+            files.setdefault(source.file, []).append(source.sha256)
+            if run.raw.count(b"\n") >= _LONG_REPORT:
+                long.append((source.sha256, source.file))
+    whole = [(" ".join(digests), name) for name, digests in files.items()]
     first: dict[str, str] = {}
-    good = [run.record.imported for run in imported.runs if run.record.outcome.ok]
-    digests = [(each.sha256, each.file) for each in good if each]
-    return [(first[digest], name) for digest, name in digests if first.setdefault(digest, name) != name]
+    of_files = [(first[each], name) for each, name in whole if first.setdefault(each, name) != name]
+    seen: dict[str, int] = {}
+    of_reports = [
+        (long[seen[digest]][1], name) for n, (digest, name) in enumerate(long) if seen.setdefault(digest, n) != n
+    ]
+    return list(dict.fromkeys([*of_files, *of_reports]))
 
 
 def write(writer: Writer, imported: Import) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tare.imports.guess.headings import Figure, figure_of, is_numeric, perhaps_figure, says_what, words_of
 from tare.imports.guess.names import Column
 from tare.imports.guess.roles import names_platform
 from tare.imports.guess.survey import SeenTable
 from tare.imports.guess.tables import Rows, TableForm, Tables, alike
+from tare.imports.headings import Figure, figure_of, is_numeric, perhaps_figure, says_what, words_of
 
 _METRIC = re.compile(r"\b(?:metric|measure|measurement|kpi|statistic|variable|indicator|name)\b")
 _VALUE = re.compile(r"\b(?:value|result|score|measurement|figure)\b")

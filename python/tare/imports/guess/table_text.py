@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from tare.imports.guess.headings import Figure
 from tare.imports.guess.tables import TableForm
+from tare.imports.headings import Figure
 
 _MOST_SHOWN = 6
 _DOUBT = "nothing says so, correct it if it is wrong"

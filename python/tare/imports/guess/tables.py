@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.imports.guess.headings import NUMBER, Figure, figure_of, is_numeric, words_of
 from tare.imports.guess.names import Column, Names, names_of
 from tare.imports.guess.survey import SeenTable
+from tare.imports.headings import NUMBER, Figure, figure_of, is_numeric, words_of
+from tare.imports.over_time import goes_on
 
 _DELIMITERS = (",", ";", "\t", "|")
-_TIME = re.compile(r"\b(?:time|timestamp|datetime|date|seconds?|secs?|elapsed|clock|ts|t|interval)\b")
-
-_ALIKE, _MANY = 0.01, 4
-"""Relative difference of equal steps, and steps that do not all grow by chance."""
 
 
 @dataclass(frozen=True)
@@ -122,24 +117,8 @@ def alike(tables: Sequence[SeenTable]) -> list[Tables]:
 def _tables(kept: Mapping[str, Rows]) -> Tables | None:
     names, tables = names_of(tuple(kept)), list(kept.values())
     heading = [name for name in tables[0].heading if all(rows.heading.count(name) == 1 for rows in tables)]
-    over_time = any(_goes_on(name, [rows.column(name) for rows in tables]) for name in heading)
+    over_time = any(goes_on(name, [rows.column(name) for rows in tables]) for name in heading)
     return None if over_time or set(names.names) != set(kept) else Tables(names, tables, heading)
-
-
-def _goes_on(heading: str, columns: Sequence[Sequence[str]]) -> bool:
-    """Whether a column is a time that grows from row to row: rows of such a table are windows, and no runs."""
-    if not _TIME.search(words_of(heading)):
-        return False
-    return all(_grows(each) for each in columns)
-
-
-def _grows(texts: Sequence[str]) -> bool:
-    """Whether texts grow; a few numbers must have equal steps, as a few durations may grow by chance."""
-    if not is_numeric(texts) or not all(texts):
-        return len(texts) > 1 and all(one < other for one, other in itertools.pairwise(texts))
-    steps = [float(other) - float(one) for one, other in itertools.pairwise(texts)]
-    alike = len(steps) > 1 and max(steps) - min(steps) <= _ALIKE * max(steps)
-    return min(steps, default=0) > 0 and (alike or len(steps) >= _MANY)
 
 
 def _rows(text: str) -> Rows | None:

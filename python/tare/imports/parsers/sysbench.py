@@ -19,6 +19,7 @@ from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in, 
 
 _BANNER = re.compile(r"sysbench v? ?(\d+\.\d+(?:\.\d+)?(?:[-.\w]*))(?::| \()")
 _STAGES = (
+    Stage(re.compile(r"(?:[+$#>] |\S*[$#] ?)?(?:\S+/)?sysbench\s.*\srun$")),
     Stage(_BANNER),
     Stage(re.compile(r"Running the test with following options:"), once=False),
     Stage(re.compile(r"Threads started!")),
@@ -29,8 +30,8 @@ _STAGES = (
     Stage(re.compile(r"(?:Latency \(ms\):| +response time:| +per-request statistics:)")),
     Stage(re.compile(r"Threads fairness:")),
 )
-"""Lines of a report in order."""
-_HELD_RANK = 1
+"""Lines of a report in order, after the command that a shell repeated."""
+_HELD_RANK = 2
 _N = NUMBER
 _PLAIN = r"\d+(?:\.\d+)?"
 _INTERVALS = (
@@ -78,6 +79,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
     for name, pattern in {
         "threads": r"Number of threads: (\d+)",
         "rate": r"Target transaction rate: (\d+)/sec",
+        "duration": r".*sysbench\s.*--(?:max-)?time[= ](\d+)\s.*\brun$",
         "prime": r"(?:Prime numbers limit|Maximum prime number checked in CPU test): (\d+)",
         "block-size": r" *(?:Block size|block size:|Memory block size:) ?(\S+)",
         "mode": r"Doing (.+?) test$",
@@ -104,6 +106,7 @@ class Sysbench:
         "version",
         "test",
         "rate",
+        "duration",
         "prime",
         "block-size",
         "mode",
@@ -114,7 +117,7 @@ class Sysbench:
     def recognises(self, text: str) -> bool:
         """A banner, or the options that sysbench repeats, or its statistics."""
         begun = text.startswith("sysbench") or "\nsysbench" in text or "Threads fairness:" in text
-        return begun and any(rank_of(line, _STAGES) is not None for line in text.split("\n"))
+        return begun and any(rank_of(line, _STAGES[1:]) is not None for line in text.split("\n"))
 
     def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
         """Each report of the file; calls of `prepare` and `cleanup` are none."""
@@ -131,7 +134,8 @@ class Sysbench:
         for part in runs:
             says = _said(part.lines)
             try:
-                figures, distortions = _figures(part, max_error_share)
+                target = float(says["rate"]) if "rate" in says else None
+                figures, distortions = _figures(part, max_error_share, target)
             except RunFailed as error:
                 yield Report(None, str(error), says, part.first, part.text)
             else:
@@ -160,7 +164,7 @@ def _queries(lines: tuple[str, ...]) -> str | None:
     return " and ".join(sorted(done)) or None
 
 
-def _figures(part: Part, max_error_share: float) -> tuple[Figures, tuple[str, ...]]:
+def _figures(part: Part, max_error_share: float, target: float | None) -> tuple[Figures, tuple[str, ...]]:
     lines = list(part.lines)
     if complaints := complaints_in(lines):
         raise RunFailed(f"sysbench: {complaints[0]}")
@@ -189,7 +193,7 @@ def _figures(part: Part, max_error_share: float) -> tuple[Figures, tuple[str, ..
     elif counted and int(counted[0]) != events:
         unit = "events"
     histogram = histogram_in(lines)
-    arrivals = any(_QUEUE.match(line) for line in lines)
+    arrivals = target is not None or any(_QUEUE.match(line) for line in lines)  # latencies with time in the queue
     queries = found.get("queries", found.get("rw_requests"))
     figures = Figures(
         throughput=rate,
@@ -202,7 +206,7 @@ def _figures(part: Part, max_error_share: float) -> tuple[Figures, tuple[str, ..
         reconnects=int(found.get("reconnects", (0.0,))[0]),
         histogram=[(bucket.value_ms, bucket.count) for bucket in histogram],
         spans=_spans(lines),
-        details=_details(found),
+        details=_details(found) | ({"target_per_s": target, "delivered_share": rate / target} if target else {}),
     )
     return figures, ("events-for-transactions",) if counted and counted[0] == 0 else ()
 

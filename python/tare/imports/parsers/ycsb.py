@@ -16,8 +16,10 @@ _SAYS = {
     "threads": re.compile(r"^Command line:.* -threads (\d+)", re.MULTILINE),
     "rate": re.compile(r"^Command line:.* -target (\d+)", re.MULTILINE),
     "binding": re.compile(r"^Command line:.* -db (\S+)", re.MULTILINE),
+    "duration": re.compile(r"^Command line:.* -p maxexecutiontime=(\d+)", re.MULTILINE),
     "version": re.compile(r"^YCSB Client (\d[\d.]*)", re.MULTILINE),
 }
+_INTENDED = re.compile(r"^Command line:.* -p measurement\.interval=intended\b", re.MULTILINE)
 _CLOSING_SHARE = 0.01
 """Share of RunTime that the slowest closing of a connection may take; the operations had so much less time."""
 
@@ -38,17 +40,26 @@ class Ycsb:
         """The one report of the file; two in one file are refused, as nothing tells where the second begins."""
         says = {name: match.group(1) for name, pattern in _SAYS.items() if (match := pattern.search(text))}
         printed = read_output(text)
+        asked = Expected(
+            max_error_share=max_error_share,
+            target_per_s=float(says["rate"]) if int(says.get("rate", 0)) else None,
+            interval="intended" if _INTENDED.search(text) else None,
+        )
         try:
-            measured = tree_of(measurement(printed, Expected(max_error_share=max_error_share)))
+            measured = tree_of(measurement(printed, asked))
         except RunFailed as error:
             yield Report(None, str(error), says, text=text)
-        else:
-            yield Report(measured, None, says, text=text, distortions=tuple(_distortions(printed)))
+            return
+        closing = _closing_share(printed)
+        if closing is not None:
+            measured = {**measured, "details": {**measured["details"], "closing_share": closing}}
+        distorted = closing is not None and closing > _CLOSING_SHARE
+        yield Report(measured, None, says, text=text, distortions=("closing-in-runtime",) if distorted else ())
 
 
-def _distortions(printed: Printed) -> Iterator[str]:
+def _closing_share(printed: Printed) -> float | None:
+    """Share of RunTime that the slowest closing of a connection took."""
     closing_us, runtime_ms = (
         printed.figure(*name) for name in (("CLEANUP", "MaxLatency(us)"), ("OVERALL", "RunTime(ms)"))
     )
-    if closing_us is not None and runtime_ms and closing_us > _CLOSING_SHARE * runtime_ms * 1000:
-        yield "closing-in-runtime"
+    return closing_us / runtime_ms / 1000 if closing_us is not None and runtime_ms else None
