@@ -153,7 +153,12 @@ def trust(study: Study, analysis: Analysis, answers: Sequence[ArmAnswer]) -> Tru
     hidden = None if analysis.control is None else analysis.control.could_hide
     if analysis.invalid:
         return Trusted(Trust.INVALID, (), hidden)
-    reasons = tuple(_reasons(study, analysis, hidden))
+    bias = why_hidden(study, hidden, has_control=analysis.control is not None)
+    return trust_by(answers, hidden, (*_reasons(study, analysis), *bias))
+
+
+def trust_by(answers: Sequence[ArmAnswer], hidden: float | None, reasons: tuple[str, ...]) -> Trusted:
+    """Judge answers of a study that is not invalid. `hidden`: see `Trusted.could_hide`."""
     if not any(each.decided and _stands_out(each, hidden) for each in answers):
         wide = [each for each in answers if each.within is not None]
         widest = max(wide, key=lambda each: each.within or 0.0) if wide else None
@@ -167,8 +172,19 @@ def _stands_out(answer: ArmAnswer, hidden: float | None) -> bool:
     return answer.kind is Kind.ALIKE or hidden is None or point is None or abs(point) > hidden
 
 
-def _reasons(study: Study, analysis: Analysis, hidden: float | None) -> list[str]:
-    """Why a study has to be read with care, the gravest first."""
+def why_hidden(study: Study, hidden: float | None, *, has_control: bool) -> tuple[str, ...]:
+    """Why a bias between the arms may not show, in a clause; empty if it would."""
+    if not has_control:
+        return ("there is no control",)
+    if hidden is None:
+        return ("the control has no interval",)
+    if hidden > study.margins.get(PRIMARY, SMALL):
+        return (f"a bias of up to {100 * hidden:.0f} % would not have shown",)
+    return ()
+
+
+def _reasons(study: Study, analysis: Analysis) -> list[str]:
+    """Why a study has to be read with care, its control aside, the gravest first."""
     reasons = []
     if as_published(study):
         reasons.append(f"the protocol {study.protocol.name} gives intervals that are too narrow")
@@ -181,10 +197,4 @@ def _reasons(study: Study, analysis: Analysis, hidden: float | None) -> list[str
     rules = list(dict.fromkeys(alarm.rule for alarm in analysis.alarms if alarm.rule != "imported"))
     if rules:
         reasons.append(f"{counted(len(rules), 'validity rule')} broken ({', '.join(rules)})")
-    if analysis.control is None:
-        reasons.append("there is no control")
-    elif hidden is None:
-        reasons.append("the control has no interval")
-    elif hidden > study.margins.get(PRIMARY, SMALL):
-        reasons.append(f"a bias of up to {100 * hidden:.0f} % would not have shown")
     return reasons

@@ -14,6 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tare.live.answers import answers_so_far, trust_so_far
 from tare.live.drawings import grid, series, trace, trail
 from tare.live.fleet import pace_of, site_rows
 from tare.live.known import Known
@@ -25,6 +26,7 @@ from tare.record.run_record import Phase
 from tare.report import figures
 from tare.report.figures import duration, moment, percent
 from tare.report.plain import plain
+from tare.report.words.answer_lines import phrase
 from tare.run.ending import ending_of
 from tare.run.events import Standing
 
@@ -109,11 +111,18 @@ def now(view: View) -> Mapping[str, Any]:
 def standing(view: View) -> Mapping[str, Any]:
     """Each arm against its baseline so far, with the distance of its interval from the target."""
     if view.known is None:
-        return {"rows": (), "open": True, "target": None, "baseline": "", "blocks": ""}
+        return {"rows": (), "open": True, "target": None, "baseline": "", "blocks": "", "trust": None}
     study, decided = view.known.plan.study, view.known.decision
     rule = rule_of(study)
+    block_s = view.block_s
+    phrases = {arm: phrase(each, block_s) for arm, each in answers_so_far(study, decided).items()}
     return {
-        "rows": [_row(arm.name, view.names[arm.name], decided) for arm in study.arms if arm.name in decided.arms],
+        "trust": trust_so_far(study, decided, block_s),
+        "rows": [
+            {**_row(arm.name, view.names[arm.name], decided), "phrase": phrases.get(arm.name, "the control")}
+            for arm in study.arms
+            if arm.name in decided.arms
+        ],
         "open": decided.end is None,
         "target": _target(rule),
         "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",

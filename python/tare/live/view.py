@@ -122,6 +122,13 @@ class View:
         return None if run_s is None or left <= 0 else left * run_s
 
     @property
+    def block_s(self) -> float | None:
+        """Mean machine time of a finished block; `None` before one is."""
+        assert self.known is not None  # noqa: S101 - for the type alone
+        blocks = self.known.decision.blocks
+        return sum(self.known.done.seconds.values()) / blocks if blocks else None
+
+    @property
     def _run_s(self) -> float | None:
         """Mean machine time of a good run."""
         assert self.known is not None  # noqa: S101 - for the type alone

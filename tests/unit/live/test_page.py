@@ -81,6 +81,9 @@ def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> No
     assert [point["blocks"] for point in points] == [1, 2, 3, 4, 5]
     assert [point["low"] is None for point in points] == [True, True, False, False, False]
     assert points[0]["point"] == -9.0
+    standing = parts["standing"]
+    assert "too narrow and there is no control." in standing
+    assert "costs 5.0 to 9.0 % of throughput" in standing
 
 
 def test_a_viewer_who_comes_back_is_sent_what_changed_and_nothing_else(
