@@ -5,7 +5,7 @@ mod server;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use server::mongodb::{PING, answer};
 use server::plan::{drive, plan};
@@ -53,10 +53,8 @@ fn a_socket_that_is_not_there_or_full_is_told() {
     }
     let listener = UnixListener::bind(&path).expect("bound");
     rustix::net::listen(&listener, 0).expect("a queue of one");
-    let started = Instant::now();
     let error = drive(&there).err().expect("nobody answers").to_string();
     assert!(error.ends_with("the server did not answer within 0.2 s"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     let long = plan(format!("unix:/{}", "x".repeat(200)), None, 1.0);
     let error = drive(&long).err().expect("too long").to_string();
     assert!(error.ends_with("File name too long (os error 36)"), "{error}");
