@@ -70,6 +70,8 @@ class ServerPlan:
     secrets: Secrets
     member: Member | None = None
     """`None` for a single server."""
+    log_file: str | None = None
+    """File that the server writes its log to; `None`: its output."""
     socket: str | None = None
     """Path of the Unix socket that clients use, in a directory of its own; `None`: they use TCP."""
 

@@ -31,6 +31,10 @@ IPV6: frozenset[str] = frozenset({"mariadb", "mysql", "postgresql", "redis", "va
 """Databases that can listen at ::1."""
 
 
+LOG_FILES: frozenset[str] = frozenset({"mariadb", "mysql", "postgresql", "redis", "valkey"})
+"""Databases that can write their log to a file."""
+
+
 SOCKETS: Mapping[str, str] = {
     "mariadb": "mariadbd.sock",
     "mysql": "mysqld.sock",

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
 from tare.databases.kinds import check_kind
-from tare.databases.option_file import Setting, check_settings, render_section, tls_options
+from tare.databases.option_file import Setting, check_settings, log_options, render_section, tls_options
 from tare.databases.tls import certificate_files
 
 DERIVED: Mapping[str, frozenset[str]] = {
@@ -23,6 +23,7 @@ DERIVED: Mapping[str, frozenset[str]] = {
     ),
     "sut.tls": frozenset({"have_ssl"}),
     "sut.network": frozenset({"socket"}),
+    "sut.log_target": frozenset({"log_error"}),
     "sut.settings.innodb_buffer_pool_size": frozenset({"innodb_buffer_pool_chunk_size"}),
     "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
     "sut.settings.max_connections": frozenset(
@@ -86,12 +87,17 @@ class MariaDB:
         return ServerCommand(argv=argv, env={}, files={SERVER_FILE: options})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """Run the server in the foreground, with its log on standard error.
+        """Run the server in the foreground, with its log on standard error by default.
 
         Statements that the server executes before its first connection create the run's account, so that its
         password is in no argument. It is in no snapshot either, as `shutdown` drops the account.
         """
-        own = {**_own_options(plan), **tls_options(plan), "init_file": f"{plan.run_dir}/{INIT_FILE}"}
+        own = {
+            **_own_options(plan),
+            **tls_options(plan),
+            **log_options(plan),
+            "init_file": f"{plan.run_dir}/{INIT_FILE}",
+        }
         files = {
             SERVER_FILE: render_section("mariadbd", {**own, **_checked(plan)}),
             CLIENT_FILE: render_section("client", {"user": OS_USER, "socket": _socket(plan)}),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
-from tare.databases.option_file import Setting, check_settings, render_section, tls_options
+from tare.databases.option_file import Setting, check_settings, log_options, render_section, tls_options
 from tare.databases.tls import certificate_files
 from tare.errors import RunFailed
 
@@ -34,6 +34,7 @@ DERIVED: Mapping[str, frozenset[str]] = {
     | _PERFORMANCE_SCHEMA,
     "sut.tls": frozenset({"ssl_ca"}),
     "sut.network": frozenset({"socket"}),
+    "sut.log_target": frozenset({"log_error"}),
     "sut.settings.innodb_buffer_pool_size": frozenset(
         {"innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances", "innodb_page_cleaners"}
     ),
@@ -105,6 +106,7 @@ class MySQL:
         own = {
             **_own_options(plan),
             **tls_options(plan),
+            **log_options(plan),
             "plugin_load_add": "auth_socket.so",
             "init_file": f"{plan.run_dir}/{INIT_FILE}",
         }

@@ -45,6 +45,11 @@ def tls_options(plan: ServerPlan) -> dict[str, Setting]:
     return {"ssl_cert": f"{plan.run_dir}/{CERTIFICATE_FILE}", "ssl_key": f"{plan.run_dir}/{KEY_FILE}"}
 
 
+def log_options(plan: ServerPlan) -> dict[str, Setting]:
+    """The option that sends the server's log to a file; empty where it goes to standard error."""
+    return {} if plan.log_file is None else {"log_error": plan.log_file}
+
+
 def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozenset()) -> None:
     """Raise `StudyError` for the first setting that a study must not change. Unknown names are left to the server.
 

@@ -24,8 +24,9 @@ DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset({"maxclients"}),
     "sut.tls": frozenset({"tls-auth-clients"}),
     "sut.network": frozenset({"unixsocket", "unixsocketperm"}),
+    "sut.log_target": frozenset({"logfile"}),
 }
-"""Settings that the server lowers by its limit of open files, and that tare sets for TLS and Unix sockets."""
+"""Settings that the server lowers by its limit of open files, and that tare sets for TLS, Unix sockets and logs."""
 
 _OWN = SECRET | {
     "aclfile", "bind", "cluster-enabled", "daemonize", "dir", "include", "logfile", "masteruser", "pidfile", "port",
@@ -219,6 +220,7 @@ def _own_options(plan: ServerPlan) -> dict[str, Setting]:
         "unixsocketperm": "700" if plan.socket is None else "777",
         "dir": plan.data_dir,
         "daemonize": "no",
+        **({} if plan.log_file is None else {"logfile": plan.log_file}),
         "requirepass": plan.secrets.password,
     }
 

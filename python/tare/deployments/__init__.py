@@ -195,6 +195,8 @@ class Task:
     """For containers of an engine and pods of a cluster; a cluster uses only the QoS class and the requests."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
     """Settings of the task's own network namespace. Only for containers of an engine."""
+    log_driver: str = "json-file"
+    """What an engine does with the task's output. Only for containers of an engine."""
     socket: str | None = None
     """Path of the Unix socket at which the task serves clients, as the task sees it; `None`: they use `port`."""
 
@@ -248,6 +250,8 @@ class Instance:
     emulated: bool = False
     """Whether the CPU is emulated in software (QEMU's TCG), as the started machine reports; its results are
     marked."""
+    log_driver: str | None = None
+    """Log driver of the task's container, by its engine's word."""
     guest: Guest | None = None
     """The virtual machine around the task; `process` is then QEMU, which lives as long as the task."""
 
@@ -298,6 +302,8 @@ class Observation:
     """Size of the /dev/shm that the program sees."""
     network_settings: Mapping[str, str] | None = None
     """Sysctls of the task's network namespace; `None`: not readable, as without root or in a virtual machine."""
+    log_driver: str | None = None
+    """What the engine does with the output of the task's container; `None` without an engine."""
     guest: Mapping[str, Any] | None = None
     """For a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 

@@ -11,6 +11,9 @@ from tare.sites.engine import engine_facts
 from tare.sites.engines import ENGINES, ROOTLESS, why_no_user_ranges
 from tare.sites.sidecar.host import why_no_sidecar
 
+_CALL_S = 30.0
+_USUAL, _JOURNAL = "json-file", "/run/systemd/journal/socket"
+
 
 def _engine(there: HostPlan) -> Iterator[Lack]:
     if there.no_engine is not None:
@@ -37,6 +40,18 @@ def _runtimes(there: HostPlan) -> Iterator[Lack]:
             f"the engine has no runtime `{name}`, but {', '.join(sorted(known))} "
             f"(name it in /etc/docker/daemon.json, or by dockerd --add-runtime {name}=PATH)"
         )
+
+
+def _log_drivers(there: HostPlan) -> Iterator[Lack]:
+    """Engines selected by name are not asked: they report themselves what they lack."""
+    asked = {each.sut.log_driver for each in there.served if each.sut.engine is None} - {_USUAL}
+    if asked and there.engine is not None:
+        known = (there.engine.info().get("Plugins") or {}).get("Log") or sorted(asked)
+        for name in sorted(asked - set(known)):
+            yield Lack(f"the engine has no log driver `{name}`, but {', '.join(sorted(known))}")
+    found = ["test", "-S", _JOURNAL]
+    if "journald" in asked and there.host.run(found, timeout_s=_CALL_S, check=False).code != 0:
+        yield Lack(f"there is no journal for the log driver `journald` ({_JOURNAL})")
 
 
 def _named(name: str, there: HostPlan) -> Iterator[Lack]:
@@ -77,6 +92,13 @@ RUNTIMES = Requirement(
     tried_how="the engine's own list (GET /info)",
     hint="name them in /etc/docker/daemon.json",
     ask=_runtimes,
+)
+LOG_DRIVERS = Requirement(
+    "log drivers",
+    needed_by="arms with `log_driver`",
+    tried_how="the engine's own list (GET /info), and the journal's socket",
+    hint="leave `log_driver` out, or use json-file",
+    ask=_log_drivers,
 )
 NAMED: Mapping[str, Requirement] = {
     name: Requirement(

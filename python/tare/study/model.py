@@ -203,6 +203,10 @@ class SutSpec(Placement):
     """The server accepts connections over TLS only, with a certificate made for the run."""
     bind: Literal["127.0.0.1", "::1"] | None = None
     """Loopback address that a SUT on the host's network listens at; `None`: 127.0.0.1."""
+    log_driver: Literal["json-file", "local", "none", "journald"] = "json-file"
+    """What the engine does with the output of the SUT's container; with Podman, `json-file` is its `k8s-file`."""
+    log_target: Literal["stderr", "file"] = "stderr"
+    """Where the server writes its own log: its output, or a file that no engine sees."""
     storage: StorageSpec = StorageSpec()
     vm: VmSpec | None = None
     """Virtual machine of the SUT, always set in a study that was read; `None` for other deployments."""

@@ -41,7 +41,7 @@ class Registry:
     `databases`: name → check of the settings that a study gives. `deployments`: name → whether its tasks can have a
     network namespace of their own. `workloads`: name → model of its parameters. `recipes`: images that can be named
     without a prefix. `clusters`: databases that can form a cluster. `programs`: workloads that need no database, as
-    they are themselves the SUT. `ipv6_…`, `socket_…`, `tls_…`: databases and workloads that can use each.
+    they are themselves the SUT. `log_…`, `ipv6_…`, `socket_…`, `tls_…`: databases and workloads that can use each.
     `monitors`: all of them. `storages`: what each can be combined with. `drives`: workload that needs a database →
     check of that database. `refused`: kind and name of a plug-in → why. `files_of_recipe`: recipe → the files of
     its image.
@@ -54,6 +54,7 @@ class Registry:
     recipes: frozenset[str]
     clusters: frozenset[str] = frozenset()
     programs: frozenset[str] = frozenset()
+    log_servers: frozenset[str] = frozenset()
     ipv6_servers: frozenset[str] = frozenset()
     socket_servers: frozenset[str] = frozenset()
     socket_clients: frozenset[str] = frozenset()
@@ -78,7 +79,7 @@ def built_in() -> Registry:
 
 def _registry(*, plugins: bool) -> Registry:
     # Imported here, as plug-ins may import the study's words.
-    from tare.databases.abilities import CLUSTERS, IPV6, SOCKETS
+    from tare.databases.abilities import CLUSTERS, IPV6, LOG_FILES, SOCKETS
     from tare.databases.abilities import TLS as TLS_DATABASES
     from tare.databases.registry import DATABASES
     from tare.deployments.registry import DEPLOYMENTS
@@ -114,6 +115,7 @@ def _registry(*, plugins: bool) -> Registry:
         recipes=frozenset(recipes()),
         clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in workloads.items() if not each.needs_database),
+        log_servers=LOG_FILES,
         ipv6_servers=IPV6,
         socket_servers=frozenset(SOCKETS),
         socket_clients=SOCKET,

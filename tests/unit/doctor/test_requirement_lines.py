@@ -41,6 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "pasta": {"network": NetworkKind.PASTA},
     "root between hosts": {"network": NetworkKind.MACVLAN},
     "root": {"deployment": "bare"},
+    "log drivers": {"log_driver": "local"},
     "IPv6 on loopback": {"bind": "::1"},
     **{f"engine {name}": {"engine": name} for name in ("docker", "podman", "podman-rootless")},
 }

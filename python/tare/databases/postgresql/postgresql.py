@@ -79,9 +79,10 @@ class PostgreSQL:
         by = "host" if plan.secrets.certificate is None else "hostssl"
         user = f"{SCHEMA} {_plain(plan.secrets.user)}"
         access = f"{by} {user} all scram-sha-256" if plan.socket is None else f"local {user} scram-sha-256"
+        own = {**own_options(plan), **_log(plan), "listen_addresses": plan.listen}
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n"
-            + render({**own_options(plan), "listen_addresses": plan.listen, **checked(plan.settings).server}),
+            + render({**own, **checked(plan.settings).server}),
             ACCESS_FILE: f"local all {OS_USER} peer\n{access}\n",
             MAP_FILE: "",
             **certificate_files(plan),
@@ -167,6 +168,15 @@ def must(done: Completed, what: str) -> Completed:
             f"PostgreSQL did not let tare {what}: {reason or (lines or [f'exit code {done.code}'])[-1]}"
         )
     return done
+
+
+def _log(plan: ServerPlan) -> dict[str, str | int]:
+    """Settings that have a process of its own collect the log in a file; empty where it goes to standard error."""
+    if plan.log_file is None:
+        return {}
+    directory, _, name = plan.log_file.rpartition("/")
+    collected = {"logging_collector": "on", "log_directory": directory, "log_filename": name}
+    return {**collected, "log_rotation_age": 0, "log_rotation_size": 0}
 
 
 def _sockets(plan: ServerPlan) -> str:

@@ -16,10 +16,15 @@ CHECKSUMS, SEGMENT = "data_checksums", "wal_segment_size"
 PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port", "ssl_cert_file", "ssl_key_file"})
 """Settings that may differ between two runs or arms that are otherwise equal. All others must agree."""
 
+LOG: frozenset[str] = frozenset(
+    {"log_directory", "log_filename", "log_rotation_age", "log_rotation_size", "logging_collector"}
+)
+"""Settings that send the log to one file."""
 _SHARED_MEMORY = frozenset({"shared_memory_size", "shared_memory_size_in_huge_pages"})
 DERIVED: Mapping[str, frozenset[str]] = {
     "sut.tls": frozenset({"ssl"}),
     "sut.network": frozenset({"unix_socket_directories"}),
+    "sut.log_target": LOG,
     "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
     "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
     "sut.settings.huge_page_size": _SHARED_MEMORY,
@@ -38,10 +43,10 @@ DERIVED: Mapping[str, frozenset[str]] = {
 _OWN = frozenset(
     {
         "config_file", "data_directory", "event_source", "external_pid_file", "hba_file", "ident_file", "include",
-        "include_dir", "include_if_exists", "listen_addresses", "log_destination", "logging_collector", "port",
-        "ssl", "ssl_ca_file", "ssl_cert_file", "ssl_crl_dir", "ssl_crl_file", "ssl_key_file",
-        "ssl_passphrase_command", "syslog_facility", "syslog_ident", "unix_socket_directories", "unix_socket_group",
-        "unix_socket_permissions",
+        "include_dir", "include_if_exists", "listen_addresses", "log_destination", "log_filename",
+        "logging_collector", "port", "ssl", "ssl_ca_file", "ssl_cert_file", "ssl_crl_dir", "ssl_crl_file",
+        "ssl_key_file", "ssl_passphrase_command", "syslog_facility", "syslog_ident", "unix_socket_directories",
+        "unix_socket_group", "unix_socket_permissions",
     }
 )  # fmt: skip
 _OUTSIDE_DATA_DIR = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})

@@ -22,7 +22,7 @@ from tare.deployments.container.confinement import security_options
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill_layer, image_with, set_page_cache
 from tare.deployments.container.overlay import must_be_root, overlay_of
-from tare.deployments.container.printed import printed
+from tare.deployments.container.printed import NO_LOG, last_words, log_driver, printed
 from tare.deployments.container.rootless import NETWORKS, Rootless
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, cpu_quota_us, environment, shm_bytes, user
 from tare.deployments.disks import disks
@@ -32,14 +32,13 @@ from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.requirements import Requirement
-from tare.requirements.engines import ENGINE, RUNTIMES, SIDECAR
+from tare.requirements.engines import ENGINE, LOG_DRIVERS, RUNTIMES, SIDECAR
 from tare.sites import Completed, Host, Process
 from tare.sites.engine import in_words, is_no_answer, labels
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.marks import RUN_LABEL
 from tare.sites.process import boot_id, identify
-from tare.sites.reading import last_line_of
 from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, NetworkKind
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ if TYPE_CHECKING:
 
 _BRIDGED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
 _LOOPBACK = "127.0.0.1"
-_LAST_WORDS_LINES = 5
 
 
 class Container:
     """Runs each task in a container that is removed with the task."""
 
-    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE, SIDECAR, RUNTIMES)
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE, SIDECAR, RUNTIMES, LOG_DRIVERS)
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
@@ -85,7 +83,7 @@ class Container:
         """Run a program as `docker exec` does; any exit code is returned."""
         container = self._container(instance.task)
         if container is None or container.status != "running":
-            raise RunFailed(f"{instance.task.name} has ended{_how_of(container)}: {_last_words(container)}")
+            raise RunFailed(f"{instance.task.name} has ended{_how_of(container)}: {last_words(container)}")
         if self._rootless is not None:
             return self._rootless.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
         with self._answering(instance.task):
@@ -118,6 +116,7 @@ class Container:
         cgroups = self._shared.placement.cgroups
         task = instance.task
         seen = observe(self._host, cgroups, instance.process.pid, task.targets, task.sysctls)
+        seen = replace(seen, log_driver=instance.log_driver)
         return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
@@ -258,7 +257,7 @@ class Container:
             "tmpfs": {place.target: f"rw,exec,nosuid,nodev,mode={place.mode}" for place in SCRATCH},
             **({"shm_size": shm_bytes(task.limits)} if task.pod is None else {}),
             "init": False,
-            "log_config": LogConfig(type=LogConfig.types.JSON),
+            "log_config": LogConfig(type=task.log_driver),
             "labels": labels(task.cgroup_parent, self._ledger.owner_on(self._host.name)),
             **({"runtime": task.runtime} if task.runtime else {}),
             **({"sysctls": dict(task.sysctls)} if task.sysctls else {}),
@@ -290,6 +289,7 @@ class Container:
             container_id=str(container.id),
             address=address,
             published=endpoint,
+            log_driver=log_driver(container),
         )
 
     def _container(self, task: Task) -> EngineContainer | None:
@@ -328,7 +328,9 @@ class Container:
             raise RunFailed(f"{task.name} cannot be stopped: {in_words(error)}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
-        """Write both outputs to where a bare task writes them. The engine's log driver keeps them apart."""
+        """Write both outputs to where a bare task writes them. The log driver keeps them apart, or keeps none."""
+        if task.log_driver == NO_LOG:
+            return
         self._host.put(printed(container, stdout=True), task.output.stdout)
         self._host.put(printed(container, stdout=False), task.output.stderr)
 
@@ -369,12 +371,6 @@ def _how_of(container: EngineContainer | None) -> str:
     """Its exit code, as the engine keeps it: a server that an engine shut down does not say who did."""
     ended = container is not None and container.status in ("exited", "dead")
     return f" with exit code {container.attrs['State']['ExitCode']}" if container and ended else ""
-
-
-def _last_words(container: EngineContainer | None) -> str:
-    if container is None:
-        return "its container is gone"
-    return last_line_of(bytes(container.logs(tail=_LAST_WORDS_LINES))) or "it printed nothing"
 
 
 def _is_timeout(error: RequestException) -> bool:

@@ -9,10 +9,15 @@ from docker.errors import create_api_error_from_http_exception
 from requests.exceptions import ConnectionError as BrokenConnection
 from requests.exceptions import HTTPError
 
+from tare.sites.reading import last_line_of
+
 if TYPE_CHECKING:
     from docker import APIClient
     from docker.models.containers import Container
 
+NO_LOG = "none"
+"""The log driver that keeps nothing."""
+_LAST_WORDS_LINES = 5
 MOST_BYTES = 256 << 20
 """Most of an output's beginning that is kept: more than any generator prints."""
 LAST_BYTES = 1 << 20
@@ -63,6 +68,20 @@ def kept_of(pieces: Iterator[bytes]) -> bytes:
         return bytes(kept)
     cut = f"\n[tare: the output was cut here, {read} bytes in all]\n"
     return bytes(kept) + cut.encode() + bytes(last[-LAST_BYTES:])
+
+
+def log_driver(container: Container) -> str | None:
+    """The engine's word for what it does with the container's output."""
+    return ((container.attrs.get("HostConfig") or {}).get("LogConfig") or {}).get("Type")
+
+
+def last_words(container: Container | None) -> str:
+    """Return the last line that a container printed, or why there is none."""
+    if container is None:
+        return "its container is gone"
+    if log_driver(container) == NO_LOG:
+        return "its log driver keeps no output"
+    return last_line_of(bytes(container.logs(tail=_LAST_WORDS_LINES))) or "it printed nothing"
 
 
 def _contents(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ from tare.run.attempt.client import Client, started
 from tare.run.attempt.death import oom_kills
 from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.ports import free_ports
-from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, nodes_of, server_gone
+from tare.run.attempt.server import BEFORE_AN_ANSWER, LOG_FILE, Node, Server, Starter, Sut, nodes_of, server_gone
 from tare.run.attempt.socket_place import bind_for_client, bind_for_server, socket_for_client, socket_of
 from tare.run.attempt.units import limits_of, machine_of, pod_of, sysctls_of
 from tare.run.machine import Machine
@@ -168,6 +168,7 @@ class RunContext:
             port=self.ports[0],
             settings=sut.settings,
             secrets=self.secrets,
+            log_file=f"{_RUN_DIR if own_root else run_dir}/{LOG_FILE}" if sut.log_target == "file" else None,
             socket=socket_of(sut, run_dir, self.ports[0], own_root=own_root),
         )
         if sut.nodes == 1:
@@ -196,6 +197,7 @@ class RunContext:
             binds=(Bind(run_dir, plan.run_dir), *bind_for_server(plan, run_dir, workdir, image)),
             port=plan.port,
             socket=plan.socket,
+            log_driver=sut.log_driver,
             listen=plan.listen if plan.member is not None else self._listen_address(node),
             publish_at=self.machine.address_of(host) if self.client_workdir is not None else None,
             lan=self.machine.lan(sut),

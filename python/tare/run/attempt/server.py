@@ -14,7 +14,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.death import death_of, last_output
 from tare.run.attempt.ports import PortCheck
 from tare.run.clock import Clock, Deadline
-from tare.sites import Completed, Host
+from tare.sites import Completed, Host, Output
 from tare.sites.process import alive
 
 READY_S = 300.0
@@ -29,6 +29,9 @@ TOGETHER_S = 300.0
 """Time limit until servers that answer see each other: gossip takes seconds, each query starts a JVM, and on a
 machine with few CPUs all of them compete."""
 _CLUSTER_POLL_S = 0.5
+_COPY_S = 60.0
+LOG_FILE = "server.log"
+"""Name, in its run directory, of the log that a server writes itself."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,9 @@ class Server:
         """Raise `RunFailed` if the server has ended. A restarted server is another process and counts as ended."""
         if not self.lives:
             reason = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
-            raise server_gone(self.node, reason, when, last_output(self.host, self.instance.task.output))
+            output, log = self.instance.task.output, self._log_file
+            words = last_output(self.host, output if log is None else Output(stdout=output.stderr, stderr=log))
+            raise server_gone(self.node, reason, when, words)
 
     def effective(self) -> Mapping[str, str]:
         """Return the settings in force."""
@@ -134,6 +139,17 @@ class Server:
     def stop(self, grace_s: float = 10.0) -> None:
         """End the server, cleanly or not, and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
+        if (log := self._log_file) is not None:
+            raw = self.instance.task.output.stderr.removesuffix(".stderr")
+            self.host.run(["cp", "--", log, f"{raw}.log"], timeout_s=_COPY_S, check=False)
+
+    @property
+    def _log_file(self) -> str | None:
+        """Where the log of a server that writes it to a file lies on the host."""
+        if self.plan.log_file is None:
+            return None
+        binds = (bind.source for bind in self.instance.task.binds if bind.target == self.plan.run_dir)
+        return next((f"{source}/{LOG_FILE}" for source in binds), None)
 
     def _port_check(self) -> PortCheck:
         """For a virtual machine, look inside: outside, only QEMU listens, or nothing does."""

@@ -14,6 +14,7 @@ from typing import Any
 from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
 from tare.record.run_record import RunRecord
+from tare.run.parity.surroundings import SURROUNDINGS
 
 SIDES = ("sut", "client")
 NAMES = {"sut": "SUT", "client": "client"}
@@ -38,7 +39,7 @@ machine's own kernel, and kubelet's control groups with weight and oom_score_adj
 Namespaces and the last part of a control group's path are unique to each run, so they are never compared."""
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
-LATER = (": size of /dev/shm", ": capabilities", ": no new privileges", ": user namespace")
+LATER = (*(f": {each.name}" for each in SURROUNDINGS), ": capabilities", ": no new privileges", ": user namespace")
 """Name endings of properties that records from before 0.2 lack."""
 _RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
 _POD = {
@@ -146,8 +147,8 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
     yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
-    if seen.get("shm_bytes") is not None:  # older records lack it
-        yield one("size of /dev/shm", seen["shm_bytes"], "limits.shm", "limits.memory", nature="shm")
+    for each in SURROUNDINGS:
+        yield from (one(each.name, value, *each.keys, nature=each.nature) for value in each.values(seen))
     yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED, nature="cgroup")
     yield one("pod", "yes" if seen.get("pod") else "no", "deployment", *_POD_KEYS)
     yield from _made_by(seen, one)

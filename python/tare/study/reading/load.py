@@ -34,7 +34,7 @@ from tare.study.rules.placement import (
 )
 from tare.study.rules.repetition import check_looks, check_measuring, check_stages, margins_of, refuse_duet
 from tare.study.rules.rotation import check_rotation, refuse_rotation
-from tare.study.rules.server_settings import check_setting_value
+from tare.study.rules.server_settings import check_setting_value, refuse_log
 from tare.study.rules.socket import refuse_ipv6, refuse_socket
 from tare.study.rules.tls import refuse_tls
 from tare.study.suggest import did_you_mean
@@ -210,6 +210,7 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
     refusal = refuse_duet(file.protocol, settings, parameters)
     refusal = refusal or refuse_rotation(file.protocol, settings, parameters)
     refusal = refusal or refuse_socket(settings, registry.socket_servers, registry.socket_clients)
+    refusal = refusal or refuse_log(settings, registry.log_servers)
     refusal = refusal or refuse_ipv6(settings, registry.ipv6_servers)
     refusal = refusal or refuse_tls(settings, registry.tls_servers, registry.tls_clients)
     if refusal := refusal or refuse_cluster(settings, parameters, registry.clusters):

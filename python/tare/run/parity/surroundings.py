@@ -1,0 +1,31 @@
+"""What lies around a program and is compared where both runs have it: older records and some deployments do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Surrounding:
+    """A compared field of an `Observation`. `keys`: keys of its side in a study, any of which varies it.
+
+    `nature`: its name in `BY_NATURE`, if deployments may differ in it.
+    """
+
+    key: str
+    name: str
+    keys: tuple[str, ...] = ()
+    nature: str | None = None
+
+    def values(self, seen: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the value in an observation, if it has one."""
+        if seen.get(self.key) is not None:
+            yield seen[self.key]
+
+
+SURROUNDINGS: tuple[Surrounding, ...] = (
+    Surrounding("shm_bytes", "size of /dev/shm", ("limits.shm", "limits.memory"), "shm"),
+    Surrounding("log_driver", "log driver", ("log_driver", "engine", "deployment")),
+)
