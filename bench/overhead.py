@@ -114,11 +114,12 @@ def add_runs(records: Sequence[RunRecord], times: Mapping[str, Times]) -> None:
     """Add the records of one session."""
     for record in records:
         phase = record.usage and record.usage.phase
-        if not record.outcome.ok or phase is None or record.measurement is None:
+        lasted_s = record.measurement and record.measurement.duration_s
+        if not record.outcome.ok or phase is None or lasted_s is None:
             sys.exit(f"bench.overhead: {record.run_id} failed: {record.outcome.reason}")
         one = times[record.settings["sut"]["deployment"]]
         one.before.append(phase.began_s - _start(record))
-        one.client.append(phase.ended_s - phase.began_s - record.measurement["duration_s"])
+        one.client.append(phase.ended_s - phase.began_s - lasted_s)
     for record, following in pairwise(records):
         measured, one = record.usage and record.usage.phase, times[record.settings["sut"]["deployment"]]
         if measured is None:

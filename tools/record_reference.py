@@ -17,6 +17,17 @@ from pathlib import Path
 from tare.deployments import Endpoint
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.load_time import LoadTime
+from tare.record.measurement import (
+    Encryption,
+    Latency,
+    LatencyParts,
+    Measurement,
+    Operation,
+    Rung,
+    Sustained,
+    TurnCounts,
+    Window,
+)
 from tare.record.network_path import Carrier, NetworkPath, Wire
 from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
 from tare.sites import Process
@@ -31,6 +42,17 @@ SECTIONS: Mapping[str, Sequence[Part]] = {
         ("proxy.", Process),
         ("wire.", Wire),
         ("carrier.", Carrier),
+    ),
+    "`measurement`": (
+        ("", Measurement),
+        ("latency.", Latency),
+        ("windows[].", Window),
+        ("by_operation.KIND.", Operation),
+        ("parts.PERCENTILE.", LatencyParts),
+        ("encryption.", Encryption),
+        ("sustained.", Sustained),
+        ("sustained.rungs[].", Rung),
+        ("turns.", TurnCounts),
     ),
     "`usage`": (
         ("", Usage),

@@ -33,10 +33,11 @@ def of_records(records: Sequence[RunRecord], arms: Sequence[str], rounds: int) -
 
 def _turns(record: RunRecord, rounds: int, first: int) -> list[dict[str, float]]:
     rotation: Mapping[str, Any] = record.rotation or {}
-    turns: Mapping[str, Any] = (record.measurement or {})["turns"]
+    turns = record.measurement and record.measurement.turns
+    assert turns is not None, f"{record.run_id} took no turns"
     length_s = (rotation["turn_ms"] + rotation["settle_ms"]) / 1000
     zero_s = (rotation["numbers"][0] - first) * length_s
-    columns = zip(turns["settled_s"], turns["ends_s"], turns["operations"], strict=True)
+    columns = zip(turns.settled_s, turns.ends_s, turns.operations, strict=True)
     return [
         {"from_s": round(zero_s + begin, 4), "until_s": round(zero_s + end, 4), "per_s": count / (end - begin)}
         for begin, end, count in list(columns)[:rounds]

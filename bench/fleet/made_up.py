@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from random import Random
-from typing import Any
 
 from tare.plan.model import Plan, PlannedRun
+from tare.record.measurement import Latency, Measurement
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.fleet.block_task import BlockTask, Maker, Send, spool_of
 from tare.run.fleet.handover import hand_over
@@ -65,20 +65,18 @@ def made_up(plan: Plan, run: PlannedRun, attempt: int, site: str, measured: Phas
     )
 
 
-def _measurement(rate: float) -> dict[str, Any]:
+def _measurement(rate: float) -> Measurement:
     mean = 2000.0 / rate
-    return {
-        "operations": round(rate),
-        "unit": "operations",
-        "duration_s": 1.0,
-        "throughput_per_s": rate,
-        "errors": 0,
-        "latency": {
-            "mean_ms": mean, "min_ms": mean / 3, "max_ms": mean * 6, "p50_ms": mean * 0.97, "p95_ms": mean * 1.5,
-            "p99_ms": mean * 2.1, "resolution": 0.0, "blind_to_stalls": True,
-        },
-        "windows": [],
-    }  # fmt: skip
+    return Measurement(
+        operations=round(rate),
+        duration_s=1.0,
+        throughput_per_s=rate,
+        errors=0,
+        latency=Latency(
+            mean_ms=mean, min_ms=mean / 3, max_ms=mean * 6, p50_ms=mean * 0.97, p95_ms=mean * 1.5,
+            p99_ms=mean * 2.1, resolution=0.0, blind_to_stalls=True,
+        ),
+    )  # fmt: skip
 
 
 class MadeUp:

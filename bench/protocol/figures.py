@@ -184,8 +184,8 @@ def _rounds(records: Sequence[RunRecord], arm: str, truth: float) -> Rounds:
 
 
 def _windows(record: RunRecord) -> tuple[float, ...]:
-    windows = (record.measurement or {}).get("windows") or ()
-    return tuple(float(window["throughput_per_s"]) for window in windows)
+    windows = () if record.measurement is None else record.measurement.windows
+    return tuple(rate for window in windows if (rate := window.throughput_per_s) is not None)
 
 
 def figures(archive: Archive, identity: Identity) -> Figures:

@@ -278,8 +278,11 @@ class OutputConformance(WorkloadConformance):
         read = self._parse(self.output, left=self.left)
         assert read == self._parse(self.output, left=self.left), "parse gives another result for the same output"
         assert read.unit, "the measurement names no unit of its operations"
+        assert read.operations is not None
         assert read.operations > 0, "a whole output has operations"
+        assert read.throughput_per_s is not None
         assert read.throughput_per_s > 0, "a whole output has a throughput"
+        assert read.duration_s is not None
         assert read.duration_s > 0, "a whole output has a duration"
         counted = sum(count for _, count in read.histogram)
         assert not read.histogram or counted == read.operations, (

@@ -26,6 +26,7 @@ from polars.exceptions import PolarsError
 from tare.analyze.explain.run_times import run_times
 from tare.errors import StoreError
 from tare.knowledge.predictions.traffic import loopback_traffic
+from tare.record.measurement import Measurement
 from tare.record.run_record import RunRecord
 from tare.record.usage import Usage
 from tare.report import EXPORTERS, html_page
@@ -89,7 +90,7 @@ def _recorded() -> RunRecord:
     return good.model_copy(
         update={
             "usage": replace(good.usage or Usage(), began_monotonic_s=2080.5, ended_monotonic_s=2083.5),
-            "measurement": {**(good.measurement or {}), "operations": 1000},
+            "measurement": replace(good.measurement or Measurement(), operations=1000),
             "monitors": {"profile": {"samples": 1}},
         }
     )

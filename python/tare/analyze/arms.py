@@ -71,7 +71,7 @@ def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmS
 
 def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> ArmSummary:
     good = runs.of_arm(arm.name)
-    units = (run.measurement.get("unit") for run in good if run.measurement is not None)
+    units = (run.measurement.unit for run in good if run.measurement is not None)
     return ArmSummary(
         arm=arm.name,
         levels=arm.levels,

@@ -23,7 +23,7 @@ def cpu_per_operation_us(run: RunRecord) -> float | None:
 
     `None` if either is unknown: a proxy whose time could not be read is not free.
     """
-    operations = number_at(run.measurement, ("operations",))
+    operations = run.measurement and run.measurement.operations
     sut, proxy = sut_cpu_s(run), run.usage and run.usage.proxy_cpu_s
     if sut is None or not operations or (proxy is None and is_carried(run)):
         return None
@@ -52,7 +52,7 @@ def io_per_operation_kib(run: RunRecord) -> float | None:
 
     `None` if either direction is unknown. Without any I/O the figure is 0, which gives no ratio.
     """
-    operations = number_at(run.measurement, ("operations",))
+    operations = run.measurement and run.measurement.operations
     read, written = run.usage and run.usage.sut_read_bytes, run.usage and run.usage.sut_write_bytes
     return (read + written) / 1024 / operations if read is not None and written is not None and operations else None
 
@@ -82,7 +82,7 @@ def sut_cpu_s(run: RunRecord) -> float | None:
     used, over_s = run.usage and run.usage.sut_cpu_s, run.usage and run.usage.sut_over_s
     if used is None or over_s is None:
         return used
-    whole_s = number_at(run.measurement, ("duration_s",))
+    whole_s = run.measurement and run.measurement.duration_s
     return None if not over_s or whole_s is None else used / over_s * whole_s
 
 

@@ -114,6 +114,7 @@ def _windows(runs: Runs, arm: str, metric: Metric) -> list[float]:
     windows = [
         number_at(window, (key,))
         for run in runs.of_arm(arm)
-        for window in (run.measurement or {}).get("windows", ())
+        if run.measurement is not None
+        for window in run.measurement.windows
     ]
     return [value for value in windows if value is not None]

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tare.analyze.numbers import number_at
+from tare.record.measurement import LatencyParts
 from tare.record.run_record import RunRecord
 
 PERCENTILES = ("p50", "p99", "p99.9")
-_PARTS = ("lag_ms", "waiting_ms", "server_ms", "unread_ms")
-_CLIENT_S = ("lag_ms", "unread_ms")
-"""Parts that the client adds by itself; requests also wait if the server is slower than the arrivals."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,9 @@ def client_share(run: RunRecord, percentile: str) -> float | None:
     return None if parts is None else _client_share(parts)
 
 
-def _client_share(parts: Mapping[str, float]) -> float:
-    return sum(parts[name] for name in _CLIENT_S) / sum(parts.values())
+def _client_share(parts: LatencyParts) -> float:
+    """Parts that the client adds by itself; requests also wait if the server is slower than the arrivals."""
+    return (parts.lag_ms + parts.unread_ms) / parts.total_ms
 
 
 def latency_split_of(good: Sequence[RunRecord]) -> Mapping[str, LatencySplit]:
@@ -46,7 +44,12 @@ def _around(good: Sequence[RunRecord], percentile: str) -> LatencySplit | None:
     split = [parts for run in good if (parts := _parts(run, percentile)) is not None]
     if not split:
         return None
-    lag, waiting, server, unread = (median(parts[name] for parts in split) for name in _PARTS)
+    lag, waiting, server, unread = (
+        median(column)
+        for column in zip(
+            *((one.lag_ms, one.waiting_ms, one.server_ms, one.unread_ms) for one in split), strict=True
+        )
+    )
     return LatencySplit(lag, waiting, server, unread, client=median(map(_client_share, split)))
 
 
@@ -60,14 +63,15 @@ class Missed:
 
 def has_details(run: RunRecord) -> bool:
     """Whether the run's measurement has `details`."""
-    return run.measurement is not None and bool(run.measurement.get("details"))
+    return run.measurement is not None and bool(run.measurement.details)
 
 
 def missed_of(good: Sequence[RunRecord]) -> Missed | None:
     """Missed arrivals over all good runs; `None` for closed loops."""
-    with_details = [run for run in good if has_details(run)]
     pairs = [
-        [number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in with_details
+        (run.measurement.details.get("missed"), run.measurement.details.get("scheduled"))
+        for run in good
+        if run.measurement is not None
     ]
     known = [(missed, scheduled) for missed, scheduled in pairs if missed is not None and scheduled is not None]
     if not known:
@@ -77,13 +81,10 @@ def missed_of(good: Sequence[RunRecord]) -> Missed | None:
 
 def has_latency_parts(run: RunRecord) -> bool:
     """Whether the generator reported parts of the run's latency."""
-    return run.measurement is not None and bool(run.measurement.get("parts"))
+    return run.measurement is not None and bool(run.measurement.parts)
 
 
-def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
-    """All parts; `None` if one is unknown, or all are 0."""
-    if not has_latency_parts(run):
-        return None
-    parts = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
-    known = {name: value for name, value in parts.items() if value is not None}
-    return known if len(known) == len(parts) and sum(known.values()) > 0 else None
+def _parts(run: RunRecord, percentile: str) -> LatencyParts | None:
+    """Parts around a percentile; `None` if they are unknown, or all are 0."""
+    parts = run.measurement and run.measurement.parts.get(percentile)
+    return parts if parts is not None and parts.total_ms > 0 else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Flags
 from tare.analyze.derived import DERIVATIONS, Derivation, monitor_cpu_ms_per_s
-from tare.analyze.numbers import number_at, tree_at
-from tare.analyze.statistics.histogram import histograms_of, percentile_of, percentiles_of
+from tare.analyze.numbers import number_at
+from tare.analyze.statistics.histogram import percentile_of
+from tare.record.measurement import Latency, Measurement, Operation
 from tare.record.run_record import RunRecord
 from tare.study.metrics import LATENCIES, SPECS
 
@@ -66,15 +66,16 @@ class Metric:
         counted = columns.once(("percentiles", *above), lambda: _counted(columns.trees("measurement", *above)))
         return np.where(counted.there, counted.percentiles[self.percent], values)
 
-    def read(self, measurement: Mapping[str, Any] | None) -> float | None:
+    def read(self, measurement: Measurement | None) -> float | None:
         """Value in a measurement; `None` if the generator did not report it.
 
         A percentile is counted from the stored histograms; the generator's own figure is used only if there are
         none.
         """
-        part = tree_at(measurement, self.path[:-2])
-        if self.percent is not None and part is not None and histograms_of(part):
-            return percentile_of(part, self.percent)
+        if measurement is not None and self.percent is not None:
+            part = measurement if self.operation is None else measurement.by_operation.get(self.operation)
+            if part is not None and part.histogram:
+                return percentile_of(part, self.percent)
         return number_at(measurement, self.path)
 
 
@@ -86,14 +87,15 @@ class _Counted:
     percentiles: Mapping[float, Column]
 
 
-def _counted(parts: Sequence[Mapping[str, Any] | None]) -> _Counted:
+def _counted(parts: Sequence[Measurement | Operation | None]) -> _Counted:
     there = np.zeros(len(parts), dtype=bool)
     columns = {percent: np.full(len(parts), np.nan) for percent in _PERCENTS}
     for row, part in enumerate(parts):
-        if part is None or not (part.get("histogram") or part.get("windows")) or not (of := histograms_of(part)):
+        if part is None or not part.histogram:
             continue
         there[row] = True
-        for percent, value in percentiles_of(part, of, _PERCENTS).items():
+        for percent in _PERCENTS:
+            value = percentile_of(part, percent)
             columns[percent][row] = math.nan if value is None else value
     return _Counted(there, columns)
 
@@ -149,12 +151,9 @@ def of_operation(metric: Metric, operation: str) -> Metric:
     )
 
 
-def _only_by_operation(measurement: Mapping[str, Any] | None) -> bool:
+def _only_by_operation(measurement: Measurement | None) -> bool:
     """Whether latency is known by kind only, as in tables from elsewhere."""
-    figures = measurement or {}
-    return bool(figures.get("by_operation")) and all(
-        value is None for value in (figures.get("latency") or {}).values()
-    )
+    return measurement is not None and bool(measurement.by_operation) and measurement.latency == Latency()
 
 
 def differently_watched(runs: Iterable[RunRecord]) -> bool:
@@ -169,7 +168,7 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
     Latencies by operation are included if there are several kinds, or if latency is known by kind only.
     """
     runs = tuple(runs)
-    kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
+    kinds = dict.fromkeys(kind for run in runs if run.measurement for kind in run.measurement.by_operation)
     apart = len(kinds) > 1 or any(_only_by_operation(run.measurement) for run in runs)
     names = sorted(kinds) if apart else ()
     return (
@@ -179,6 +178,6 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
     )
 
 
-def resolution_of(measurement: Mapping[str, Any] | None, metric: Metric) -> float | None:
+def resolution_of(measurement: Measurement | None, metric: Metric) -> float | None:
     """Relative width of the histogram bucket of a latency, such as 0.018 for sysbench."""
     return number_at(measurement, metric.resolution)

@@ -15,13 +15,11 @@ def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[st
     return value if is_mapping(value) else None
 
 
-def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
-    """Finite number at a path of keys; `None` if there is none."""
-    value: Any = tree
+def number_at(part: object, path: tuple[str, ...]) -> float | None:
+    """Finite number at a path of fields, or of keys of a mapping; `None` if there is none."""
+    value: Any = part
     for key in path:
-        if not is_mapping(value):
-            return None
-        value = value.get(key)
+        value = value.get(key) if is_mapping(value) else getattr(value, key, None)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
 

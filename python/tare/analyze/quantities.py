@@ -17,7 +17,6 @@ from tare.analyze.derived import sut_cpu_s
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
 from tare.analyze.hosts import OtherHost
-from tare.analyze.numbers import number_at
 from tare.analyze.published import mean_square_error, overhead_fraction
 from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
@@ -88,17 +87,17 @@ class FigureSource:
 
 def _execution_time_us(run: RunRecord) -> float | None:
     """Time for one operation in microseconds; a fixed number of operations takes that many times as long."""
-    rate = number_at(run.measurement, ("throughput_per_s",))
+    rate = run.measurement and run.measurement.throughput_per_s
     return 1e6 / rate if rate else None
 
 
 def _cpu_percent(run: RunRecord) -> float | None:
-    used, seconds = sut_cpu_s(run), number_at(run.measurement, ("duration_s",))
+    used, seconds = sut_cpu_s(run), run.measurement and run.measurement.duration_s
     return None if used is None or not seconds else 100 * used / seconds
 
 
 def _detail(name: str) -> Callable[[RunRecord], float | None]:
-    return lambda run: number_at(run.measurement, ("details", name))
+    return lambda run: run.measurement and run.measurement.details.get(name)
 
 
 def _disk(record: str, block: str, kib: str) -> tuple[FigureSource, ...]:

@@ -11,7 +11,6 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tare.analyze.derived import cpu_per_operation_us
-from tare.analyze.numbers import number_at
 from tare.calibrate import studies
 from tare.calibrate.injections import LOG_NAME
 from tare.errors import StoreError
@@ -41,7 +40,7 @@ def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
     """Return the CPU seconds that the server's control group received per second of load."""
     del raw
     used_s = record.usage and record.usage.sut_cpu_s
-    lasted_s = number_at(record.measurement, ("duration_s",))
+    lasted_s = record.measurement and record.measurement.duration_s
     return None if used_s is None or not lasted_s else used_s / lasted_s
 
 
@@ -51,7 +50,7 @@ def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
     For a closed loop: a thread whose messages are delayed for a share f of the time does its other work in 1 - f of
     it.
     """
-    lasted_s = number_at(record.measurement, ("duration_s",))
+    lasted_s = record.measurement and record.measurement.duration_s
     threads = record.settings.get("workload", {}).get("threads")
     began = next((time.began_at for time in record.phases if time.phase is Phase.MEASURE), None)
     path = raw(record, LOG_NAME)

@@ -8,7 +8,6 @@ from tare.imports.reading import ReadRun
 
 _OTHER_DURATION = 0.05
 """Relative difference from the duration that was asked for; the end of a run takes less."""
-_SENSITIVE = ("max_ms", "p50_ms", "p95_ms", "p99_ms")
 
 
 def distorted(read: ReadRun, parts: Mapping[str, str]) -> tuple[str, ...]:
@@ -17,9 +16,10 @@ def distorted(read: ReadRun, parts: Mapping[str, str]) -> tuple[str, ...]:
     if measured is None:
         return read.distortions
     found = list(read.distortions)
-    latency, took = measured["latency"], measured["duration_s"]
+    latency, took = measured.latency, measured.duration_s
+    sensitive = (latency.max_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms)
     rate = _number(read.says.get("rate"))
-    if rate and latency["blind_to_stalls"] is True and any(latency[name] is not None for name in _SENSITIVE):
+    if rate and latency.blind_to_stalls is True and any(each is not None for each in sensitive):
         found.append("coordinated-omission")
     asked = _number(read.says.get("duration", parts.get("duration")))
     if asked and took is not None and abs(took - asked) > _OTHER_DURATION * asked:

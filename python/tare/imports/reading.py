@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tare.errors import RunFailed, StudyError
 from tare.imports.contents import Source, text_of
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.parsers import Parser, Report
-from tare.imports.parsers.figures import must_be_plausible
+from tare.imports.parsers.figures import plausible
 from tare.imports.parsers.pgbench_log import is_one_thread
 from tare.imports.parsers.registry import PARSERS
 from tare.imports.table import rows
+from tare.record.measurement import Measurement
 from tare.run.unreadable import read_or_failed
 from tare.study.suggest import did_you_mean
 
@@ -33,7 +33,7 @@ class ReadRun:
 
     place: str
     parts: Mapping[str, str]
-    measurement: Mapping[str, Any] | None
+    measurement: Measurement | None
     failure: str | None
     raw: bytes
     says: Mapping[str, str] = field(default_factory=dict)
@@ -107,7 +107,8 @@ def _unsaid(report: Report, part: str, place: str, parser: ToolParser) -> str:
 
 def _plausible(report: Report) -> Report:
     try:
-        must_be_plausible(report.measurement)
+        if report.measurement is not None:
+            plausible(report.measurement)
     except RunFailed as error:
         return Report(None, str(error), report.says, report.line, report.text)
     return report

@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tare.errors import StudyError
 from tare.imports.contents import text_of
@@ -19,6 +18,7 @@ from tare.imports.mapping import PER_SECOND, Column, ColumnName, CsvParser, Quot
 from tare.imports.over_time import has_even_steps, names_a_time
 from tare.imports.parsers import LARGEST_FIGURE
 from tare.imports.parsers.figures import Figures, Kind, Times
+from tare.record.measurement import Measurement
 from tare.study.suggest import did_you_mean
 
 _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -34,7 +34,7 @@ class Row:
 
     place: str
     parts: Mapping[str, str]
-    measurement: Mapping[str, Any] | None
+    measurement: Measurement | None
     failure: str | None
     raw: bytes
     distortions: tuple[str, ...] = ()
@@ -302,7 +302,7 @@ def _number(cell: str, decimal: str, place: str) -> float | None:
     return value
 
 
-def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
+def _measurement(figures: Mapping[str, float | None]) -> Measurement:
     """Make a measurement; tables lack the number of operations."""
     from tare.analyze.metrics import metric_named  # statistics are slow to import, and only tables need this
 
@@ -311,7 +311,7 @@ def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
         figures.get("throughput"),
         latency=_times(figures, ""),
         kinds={kind: Kind(_times(figures, f"{kind}_")) for kind in kinds},
-    ).tree()
+    ).measurement()
 
 
 def _times(figures: Mapping[str, float | None], prefix: str) -> Times:

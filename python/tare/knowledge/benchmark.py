@@ -57,7 +57,7 @@ def _level(run: RunRecord) -> Level | None:
         return None
     if spent and not (itself and (offered is None or offered < 1)):
         return "full"
-    delivered = number_at(run.measurement, ("details", "delivered_share"))
+    delivered = run.measurement and run.measurement.details.get("delivered_share")
     if delivered is not None and delivered < 1 - SHORT:
         return "full" if limit_reached(run, "client") is False else None
     return _of_cpu(run, offered if delivered is None else busy(run, "sut"), closed=delivered is None)

@@ -166,11 +166,11 @@ def costs_per_kib(costs: Sequence[UnitCost]) -> list[UnitCost]:
 
 def _of(run: RunRecord, quantity: Quantity) -> float | None:
     """Microseconds a request of one run; `None` where the record does not tell."""
-    requests = number_at(run.measurement, ("operations",))
+    requests = run.measurement and run.measurement.operations
     if not requests:
         return None
     if quantity == "time":
-        rate, flying = number_at(run.measurement, ("throughput_per_s",)), in_flight(run)
+        rate, flying = run.measurement and run.measurement.throughput_per_s, in_flight(run)
         return None if not rate or flying is None else 1e6 * flying / rate
     if quantity == "sut-cpu":
         return cpu_per_operation_us(run)

@@ -149,12 +149,12 @@ def _is_text(name: str) -> bool:
 
 
 def _with_windows(record: RunRecord) -> Last:
-    measured = record.measurement or {}
+    measured = record.measurement
     measured_s = dict(spans(record)).get(Phase.MEASURE, (None,))[0]
-    windows = measured.get("windows") or ()
-    points = [Point(one["end_s"], one.get("throughput_per_s"), one.get("latency_p95_ms")) for one in windows]
+    windows = () if measured is None else measured.windows
+    points = [Point(one.end_s, one.throughput_per_s, one.latency_p95_ms) for one in windows]
     laid = placed(points, windows_began(record, measured_s))
-    return Last(record.run_id, record.arm, record.outcome.ok, measured.get("unit"), laid, measured_s)
+    return Last(record.run_id, record.arm, record.outcome.ok, measured and measured.unit, laid, measured_s)
 
 
 def _stamp(path: Path) -> Stamp:

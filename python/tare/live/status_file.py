@@ -167,9 +167,10 @@ def _emulated(run: Current, event: Emulated) -> Current:
 
 def _ended(record: RunRecord) -> tuple[str, ...]:
     where = "" if record.site is None else f" on {record.site}"
-    if record.outcome.ok and record.measurement is not None:
-        rate, unit = record.measurement["throughput_per_s"], record.measurement["unit"]
-        head = f"{marked(record.run_id, MARK if record.emulated else None)}{where}: {rate:,.1f} {unit}/s"
+    measured = record.measurement
+    if record.outcome.ok and measured is not None and measured.throughput_per_s is not None:
+        name = marked(record.run_id, MARK if record.emulated else None)
+        head = f"{name}{where}: {measured.throughput_per_s:,.1f} {measured.unit}/s"
     else:
         failed_in, why = record.outcome.failed_in, record.outcome.reason
         head = f"{record.run_id}{where}: attempt {record.attempt} failed in {failed_in}: {why}"

@@ -12,6 +12,7 @@ from pydantic import ConfigDict
 
 from tare.record.duet import DuetTimes
 from tare.record.import_source import ImportSource
+from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
 from tare.record.turns import Measured, turns_of
 from tare.record.usage import Usage
@@ -87,8 +88,8 @@ class RunRecord(Strict):
     of parts that are JSON trees.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-    """Types of parts have no configuration of their own, and are read by this one."""
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=False)
+    """Types of parts have no configuration of their own, and are read by this one; 3.0 is read as 3."""
 
     format: int = FORMAT
     run_id: str
@@ -143,7 +144,7 @@ class RunRecord(Strict):
     """
     pilot: Mapping[str, Any] | None = None
     """The pilot's choice: of the measure phase a `protocols.pilot.Choice`, of turns a `turn_pilot.TurnChoice`."""
-    measurement: Mapping[str, Any] | None
+    measurement: Measurement | None
     plugins: Mapping[str, Mapping[str, str]] | None = None
     """Third-party plug-in (`database tiny`) → `package` and `version`; `None` if there is none."""
     duet: DuetTimes | None = None

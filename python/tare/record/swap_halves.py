@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from tare.errors import RunFailed
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.load_time import Bounds, spans_of
+from tare.record.measurement import Window
 from tare.record.run_record import RunRecord
-from tare.workloads import Window
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,17 @@ def split_at_swap(
     throughput.
     """
     ends = [window.end_s for window in windows]
-    kept = [[windows[at] for at in half] for half in _kept(ends, own, both_s, swap)]
+    kept = [
+        [rate for at in half if (rate := windows[at].throughput_per_s) is not None]
+        for half in _kept(ends, own, both_s, swap)
+    ]
     if not all(kept):
         raise RunFailed(
             f"one half of the duet has no complete window with both arms, {_lengths(own, both_s, swap)}",
             hint="make workload.measure_s longer, or window_s shorter; a warm-up shows how long a generator "
             "takes to start",
         )
-    first, second = (SwapHalf(len(half), fmean(window.throughput_per_s for window in half)) for half in kept)
+    first, second = (SwapHalf(len(half), fmean(half)) for half in kept)
     if not (first.throughput_per_s > 0 and second.throughput_per_s > 0):
         raise RunFailed("the server did not answer in any complete window of one half of the duet")
     return first, second
@@ -66,12 +68,12 @@ def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swa
         yield [at for at, (soonest, last) in enumerate(placed) if soonest.began_s >= low and last.ended_s <= high]
 
 
-def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] | None:
+def windows_kept(record: RunRecord) -> tuple[list[Window], list[Window]] | None:
     """Return the windows of a duet's run that count, by half; `None` for a run alone or without a result.
 
     Older records have no bounds; their windows were cut by the start of the client's process.
     """
-    duet, windows = record.duet, (record.measurement or {}).get("windows")
+    duet, windows = record.duet, record.measurement and record.measurement.windows
     if not windows or duet is None or duet.started_s is None:
         return None
     if (
@@ -85,7 +87,7 @@ def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mappi
         duet.started_s if bound is None else bound for bound in (duet.began_from_s, duet.began_until_s)
     )
     both_s, swap = (duet.both_from_s, duet.both_until_s), Swap(duet.swap_began_s, duet.swap_ended_s)
-    ends = [float(window["end_s"]) for window in windows]
+    ends = [window.end_s for window in windows]
     first, second = _kept(ends, Bounds(began_from_s, began_until_s, seconds=ends[-1]), both_s, swap)
     return [windows[at] for at in first], [windows[at] for at in second]
 
@@ -96,7 +98,7 @@ def throughput_of(record: RunRecord) -> float | None:
     In a duet, the geometric mean of the two halves: the ratio of two arms is then the mean of both halves' log
     ratios, and the difference between the CPU sets cancels, as each arm ran on both.
     """
-    return rate_of((record.measurement or {}).get("throughput_per_s"), record.duet)
+    return rate_of(record.measurement and record.measurement.throughput_per_s, record.duet)
 
 
 def rate_of(throughput_per_s: float | None, duet: DuetTimes | None) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -168,8 +168,7 @@ def readable(
 
 
 def _is_blind_to_stalls(record: RunRecord) -> bool:
-    latency = (record.measurement or {}).get("latency")
-    return isinstance(latency, Mapping) and latency.get("blind_to_stalls") is True
+    return record.measurement is not None and record.measurement.latency.blind_to_stalls is True
 
 
 def _spent(records: Sequence[RunRecord]) -> Spent:

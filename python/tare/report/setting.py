@@ -136,7 +136,7 @@ def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
 def _is_plain(record: RunRecord) -> bool:
     """Whether a record has neither path, further hosts nor encryption."""
     way = (record.path, record.between, record.nodes, record.client_host)
-    return way == (None, None, None, None) and not (record.measurement or {}).get("encryption")
+    return way == (None, None, None, None) and (record.measurement is None or record.measurement.encryption is None)
 
 
 def _has_path(tree: Any) -> bool:
@@ -240,8 +240,8 @@ def _path_of(record: RunRecord) -> Mapping[str, Any] | None:
 
     Includes the encryption that connections agreed on.
     """
-    path, agreed = record.path, (record.measurement or {}).get("encryption") or {}
-    encryption = {f"tls_{key}": agreed[key] for key in ("version", "cipher") if key in agreed}
+    path, agreed = record.path, record.measurement and record.measurement.encryption
+    encryption = {} if agreed is None else {"tls_version": agreed.version, "tls_cipher": agreed.cipher}
     if path is None:
         return encryption or None
     return {

@@ -142,12 +142,11 @@ class StateBuilder:
 
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
-    windows = (record.measurement or {}).get("windows") or ()
-    rates = [window.get("throughput_per_s") for window in windows]
+    windows = () if record.measurement is None else record.measurement.windows
     return PilotRun(
         block=record.block,
         arm=record.arm,
-        windows=tuple(float(rate) for rate in rates if rate is not None),
+        windows=tuple(rate for window in windows if (rate := window.throughput_per_s) is not None),
         restart_s=max(0.0, took_s - float((record.settings.get("workload") or {}).get("measure_s", 0.0))),
     )
 

@@ -142,7 +142,7 @@ def test_three_nodes_are_one_database(
         found = run.measure(tmp_path)
         assert_is_one_ring(run, "tare.standard1")
     assert found.errors == 0
-    assert found.operations > 0
+    assert found.done > 0
 
 
 @pytest.mark.parametrize(("deployment", "network"), PLACES)
@@ -156,7 +156,7 @@ def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: Da
     for name, told in asked.of_nodes.items():
         assert told is not None
         pool = told["pools"]["Native-Transport-Requests"]
-        assert pool["CompletedTasks"] > found.operations / NODES / 4, name
+        assert pool["CompletedTasks"] > found.done / NODES / 4, name
 
 
 def test_a_node_killed_while_it_is_measured_fails_the_run_with_its_name_and_leaves_nothing(

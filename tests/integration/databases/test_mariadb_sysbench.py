@@ -178,7 +178,7 @@ def test_loaded_data_is_served_measured_and_stopped(run: Run, tmp_path: Path) ->
     measurement = run.measure(tmp_path)
     assert measurement.operations == sum(count for _, count in measurement.histogram) > 100
     assert measurement.queries_per_s is not None
-    assert measurement.queries_per_s == pytest.approx(16 * measurement.throughput_per_s)
+    assert measurement.queries_per_s == pytest.approx(16 * (measurement.throughput_per_s or 0))
     snapshots = Path(run.bench.machine.layout.snapshots).glob("*/snapshot.json")
     made_by = [json.loads(path.read_text())["made_by"]["sut"]["deployment"] for path in snapshots]
     assert made_by == [run.bench.settings.sut.deployment]

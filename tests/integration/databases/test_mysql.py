@@ -54,7 +54,7 @@ def test_bare_and_in_a_container_the_same_server_is_measured(lab: DatabaseLab, t
             assert kept
             assert not [path for path in kept if secret in path.read_bytes()]
         assert (measurement.errors, measurement.reconnects) == (0, 0)
-        assert measurement.operations > 0
+        assert measurement.done > 0
     bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES["mysql"].per_run

@@ -93,7 +93,7 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
     )
     assert measurement.errors == 0
     assert "NOAUTH" in refused.text
-    assert int(counted.text.split()[-1]) == 300 + measurement.by_operation["insert"].operations
+    assert int(counted.text.split()[-1]) == 300 + measurement.by_operation["insert"].done
 
 
 def test_a_wrong_setting_ends_the_server(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> None:

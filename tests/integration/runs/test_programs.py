@@ -73,6 +73,6 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, image: 
             assert seen["mounts"]["/data"] != "overlay"
         if workload == "fio":
             assert record.measurement is not None
-            assert set(record.measurement["by_operation"]) == {"read", "write", "fsync"}
+            assert set(record.measurement.by_operation) == {"read", "write", "fsync"}
     digests = {record.parity["sut"]["binary_digest"] for record in open_store(tmp_path / "store").records()}
     assert len(digests) == 1

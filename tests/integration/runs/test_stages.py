@@ -102,10 +102,10 @@ def test_the_second_stage_reads_what_the_first_has_inserted(generator: Generator
         assert asking.continues == filling.run_id
         assert filling.measurement is not None
         assert asking.measurement is not None
-        assert filling.measurement["by_operation"]["insert"]["operations"] == 900
-        read = asking.measurement["by_operation"]["read"]
-        assert {answer: count for answer, count in read["answers"].items() if count} == {
-            generator.right: read["operations"]
+        assert filling.measurement.by_operation["insert"].operations == 900
+        read = asking.measurement.by_operation["read"]
+        assert {answer: count for answer, count in read.answers.items() if count} == {
+            generator.right: read.operations
         }
         started = next(time for time in filling.phases if time.phase == "load")
         assert asking.phases[0].began_at > started.began_at + started.seconds

@@ -109,11 +109,13 @@ def test_arms_with_tls_tell_its_version_and_cipher_and_keep_the_key(
 ) -> None:
     records = {record.arm: record for record in run(database)}
     assert [record.outcome.reason for record in records.values() if not record.outcome.ok] == []
-    agreed = {arm: (record.measurement or {})["encryption"] for arm, record in records.items()}
+    agreed = {arm: record.measurement and record.measurement.encryption for arm, record in records.items()}
     assert agreed["clear"] is None
     for arm in ("bare", "bridge"):
-        assert (agreed[arm]["version"], agreed[arm]["cipher"]) == ("TLSv1.3", SUITES.get(database, SUITE))
-        assert agreed[arm]["handshake_ms"] > 0
+        encryption = agreed[arm]
+        assert encryption is not None
+        assert (encryption.version, encryption.cipher) == ("TLSv1.3", SUITES.get(database, SUITE))
+        assert (encryption.handshake_ms or 0) > 0
     keys = [
         path for path in (tmp_path / "staging").rglob("*") if path.is_file() and b"MIGHAgE" in path.read_bytes()
     ]

@@ -69,7 +69,7 @@ def test_a_study_runs_bare_and_in_machines_alike_but_for_the_machine(tmp_path: P
         assert record.usage is not None
         assert (record.usage.sut_cpu_s or 0) > 0
         assert record.measurement is not None
-        assert record.measurement["operations"] > 0
+        assert record.measurement.done > 0
         emulated[arm] = record.emulated
     for arm in HOPS.keys() - {"bare"}:
         cache, threads = ("writeback", ["0", "1"]) if arm == "vm-tap" else ("none", ["0-1", "0-1"])

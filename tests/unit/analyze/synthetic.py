@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tare.deployments import Endpoint
+from tare.record.measurement import Histogram, Latency, Measurement
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.usage import Usage
@@ -78,37 +79,36 @@ def study(arms: Sequence[str] = PATHS, blocks: int = 5, **changes: Any) -> Study
     return whole.model_copy(update=changes)
 
 
-def measurement(tps: float) -> dict[str, Any]:
+def measurement(tps: float) -> Measurement:
     """What sysbench reports of a closed loop of 16 threads at this rate; percentiles sit on bucket bounds."""
     mean = 16_000 / tps
-    return {
-        "operations": round(tps * 4),
-        "unit": "transactions",
-        "duration_s": 4.0,
-        "throughput_per_s": tps,
-        "queries_per_s": tps * 16,
-        "errors": 0,
-        "reconnects": 0,
-        "latency": {
-            "mean_ms": mean,
-            "min_ms": mean / 3,
-            "max_ms": mean * 6,
-            "p50_ms": bucket(mean * 0.97),
-            "p95_ms": bucket(mean * 1.5),
-            "p99_ms": bucket(mean * 2.1),
-            "resolution": BUCKET,
-            "blind_to_stalls": True,
-        },
-        "histogram": histogram(mean, round(tps * 4)),
-        "windows": [],
-    }
+    return Measurement(
+        operations=round(tps * 4),
+        unit="transactions",
+        duration_s=4.0,
+        throughput_per_s=tps,
+        queries_per_s=tps * 16,
+        errors=0,
+        reconnects=0,
+        latency=Latency(
+            mean_ms=mean,
+            min_ms=mean / 3,
+            max_ms=mean * 6,
+            p50_ms=bucket(mean * 0.97),
+            p95_ms=bucket(mean * 1.5),
+            p99_ms=bucket(mean * 2.1),
+            resolution=BUCKET,
+            blind_to_stalls=True,
+        ),
+        histogram=histogram(mean, round(tps * 4)),
+    )
 
 
-def histogram(mean: float, count: int) -> list[list[float]]:
+def histogram(mean: float, count: int) -> Histogram:
     """Four buckets, whose percentiles are those that the generator reports."""
     parts = [(mean * 0.97, 0.6), (mean * 1.5, 0.37), (mean * 2.1, 0.025)]
-    results = [[bucket(value), round(share * count)] for value, share in parts]
-    return [*results, [bucket(mean * 6), count - sum(int(each) for _, each in results)]]
+    results = [(bucket(value), round(share * count)) for value, share in parts]
+    return (*results, (bucket(mean * 6), count - sum(each for _, each in results)))
 
 
 def bucket(value_ms: float) -> float:

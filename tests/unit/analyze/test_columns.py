@@ -115,9 +115,12 @@ def measured(**parts: Any) -> RunRecord:
 
 @pytest.mark.parametrize("value", [1, 2.5, 0, -0.0, True, None, "7", [1.0], {"a": 1}, 10**30])
 def test_a_column_has_the_numbers_that_are_numbers(value: Any) -> None:
-    runs = (measured(details={"figure": value}), measured(details=None), measured(details={"figure": 3.0}))
-    read = [number_at(run.measurement, ("details", "figure")) for run in runs]
-    column = Columns(runs).number("measurement", "details", "figure")
+    runs = tuple(
+        synthetic.record(1, "bare", 100.0).model_copy(update={"host": host})
+        for host in ({"figure": value}, {}, {"figure": 3.0})
+    )
+    read = [number_at(run.host, ("figure",)) for run in runs]
+    column = Columns(runs).number("host", "figure")
     assert [None if math.isnan(each) else each for each in column.tolist()] == read
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import measured
 
 from tare.analyze import analyze
 from tare.analyze.runs import folded
+from tare.record.measurement import Operation
 from tare.record.run_record import RunRecord
 from tare.report.content import build_report
 from tare.study.catalogue import studies
@@ -66,10 +70,10 @@ def test_the_effect_is_that_of_pairs_under_equal_conditions(study: Study) -> Non
 
 def test_published_figures_stand_beside_the_findings_of_their_stratum(study: Study) -> None:
     chosen = records(study, machine="m3.medium", threads="t25")
-    kind = {"operations": 1, "errors": 0, "latency": chosen[0].measurement["latency"]}  # type: ignore[index]  # a good run has one
+    kind = Operation(1, 0, measured(chosen[0]).latency)
     split = [
         each.model_copy(
-            update={"measurement": {**(each.measurement or {}), "by_operation": {"read": kind, "update": kind}}}
+            update={"measurement": replace(measured(each), by_operation={"read": kind, "update": kind})}
         )
         for each in chosen
     ]

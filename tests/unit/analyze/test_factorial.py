@@ -12,6 +12,7 @@ import pytest
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]  # has no stubs
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import rate_of
 
 from tare.analyze.factorial import Cell, Effect, Step, contrast, factorial, reference_of
 from tare.analyze.metrics import METRICS
@@ -110,7 +111,7 @@ def test_points_agree_with_least_squares_of_statsmodels_over_blocks_and_factors(
     container = np.array([1 if run.levels["deployment"] == "container" else -1 for run in runs])
     overlay = np.array([1 if run.levels["disk"] == "overlay" else -1 for run in runs])
     blocks = np.array([[run.block == block for block in range(6)] for run in runs], dtype=float)
-    logs = np.log([(run.measurement or {})["throughput_per_s"] for run in runs])
+    logs = np.log([rate_of(run) for run in runs])
     fit = OLS(logs, np.column_stack([container, overlay, container * overlay, blocks])).fit()
     effects = factorial(study, runs, THROUGHPUT)
     steps = ("deployment", "container"), ("disk", "overlay")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.record.parts import as_tree, with_parts
+from tests.unit.record.parts import as_tree, measured, with_parts
 
 from tare.analyze import analyze
 from tare.analyze.metrics import METRICS
@@ -37,7 +37,7 @@ def test_a_record_without_usage_tells_nothing() -> None:
 
 def test_the_overhead_is_paired_by_block() -> None:
     def bytes_of(run: RunRecord) -> float:
-        return float((run.measurement or {})["operations"]) * (2048.0 if run.arm == "bridge" else 1024.0) * (
+        return measured(run).done * (2048.0 if run.arm == "bridge" else 1024.0) * (
             1 + 0.01 * (run.block % 3)
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from tare.calibrate.injections import LOG_NAME
 from tare.calibrate.kinds import KINDS, TRACE
 from tare.calibrate.outcome import CalibrationStudy, ContrastResult, Estimator, by_product, outcome
 from tare.plan.expand import expand
+from tare.record.measurement import Measurement
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.usage import Usage
 from tare.study.model import ArmSettings
@@ -84,14 +85,6 @@ class World:
             for at, held_s in lines
         )
         self.reads[run["id"]] = 1000 * effect["cpu"]
-        measurement = {
-            "operations": per_s * MEASURE_S,
-            "unit": "transactions",
-            "duration_s": MEASURE_S,
-            "throughput_per_s": per_s,
-            "latency": {},
-            "windows": [],
-        }
         return RunRecord(
             run_id=run["id"],
             attempt=1,
@@ -113,7 +106,7 @@ class World:
             parity={"sut": None, "client": None},
             path=None,
             usage=Usage(sut_cpu_s=cpu_s, sut_io_source="control group"),
-            measurement=measurement,
+            measurement=Measurement(round(per_s * MEASURE_S), "transactions", MEASURE_S, per_s),
             raw=(),
             outcome=Outcome(ok=True),
         )

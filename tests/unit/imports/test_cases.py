@@ -40,7 +40,7 @@ def rates(made: Import, *conditions: str) -> Mapping[tuple[str, ...], list[float
         record = run.record
         if record.measurement is not None:
             key = (record.arm, *(record.levels[each] for each in conditions))
-            throughputs.setdefault(key, []).append(record.measurement["throughput_per_s"])
+            throughputs.setdefault(key, []).append(record.measurement.throughput_per_s)
     return throughputs
 
 
@@ -60,22 +60,22 @@ def test_reports_of_one_log_are_runs(tmp_path: Path) -> None:
     assert rates(made, "threads")["bare", "4"] == [100.0]
     assert rates(made, "threads")["bare", "8"] == [200.0]
     latencies = {
-        run.record.levels["threads"]: (m["latency"]["mean_ms"], m["latency"]["p95_ms"], m["windows"])
+        run.record.levels["threads"]: (m.latency.mean_ms, m.latency.p95_ms, m.windows)
         for run in made.runs
         if run.record.arm == "bare" and (m := run.record.measurement)
     }
-    assert latencies == {"4": (40.0, 41.11, []), "8": (20.0, 21.0, [])}
+    assert latencies == {"4": (40.0, 41.11, ()), "8": (20.0, 21.0, ())}
     assert len({run.record.imported and run.record.imported.sha256 for run in made.runs}) == 4
 
 
 def test_a_report_that_is_cut_off_is_not_part_of_the_one_before(tmp_path: Path) -> None:
     made = case("01", tmp_path, "input-cut", repetition="row")
     good = [run.record for run in made.runs if run.record.outcome.ok]
-    assert [(run.arm, run.measurement and run.measurement["throughput_per_s"]) for run in good] == [
+    assert [(run.arm, run.measurement and run.measurement.throughput_per_s) for run in good] == [
         ("bare", 100.0),
         ("docker", 90.0),
     ]
-    assert all(run.measurement and len(run.measurement["windows"]) == 10 for run in good)
+    assert all(run.measurement and len(run.measurement.windows) == 10 for run in good)
     failed = [run.record.outcome.reason or "" for run in made.runs if not run.record.outcome.ok]
     assert len(failed) == 2
     assert all("cut short: from line" in reason for reason in failed)
@@ -114,7 +114,7 @@ def test_latency_alone_or_a_count_and_a_duration_are_enough(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["06", "07"])
 def test_sysbench_of_any_version_is_read(name: str, tmp_path: Path) -> None:
     figures = {
-        run.record.arm: (m["throughput_per_s"], m["latency"]["mean_ms"], m["latency"]["p95_ms"])
+        run.record.arm: (m.throughput_per_s, m.latency.mean_ms, m.latency.p95_ms)
         for run in case(name, tmp_path).runs
         if (m := run.record.measurement)
     }
@@ -134,10 +134,10 @@ def test_an_import_that_compares_nothing_says_so(tmp_path: Path) -> None:
 
 def test_kinds_of_a_profile_have_latencies(tmp_path: Path) -> None:
     kinds = {
-        kind: each["latency"]["mean_ms"]
+        kind: each.latency.mean_ms
         for run in case("10", tmp_path).runs
         if run.record.arm == "profile" and run.record.measurement
-        for kind, each in run.record.measurement["by_operation"].items()
+        for kind, each in run.record.measurement.by_operation.items()
     }
     assert kinds == {"insert": 1.0, "latest": 2.0}
 

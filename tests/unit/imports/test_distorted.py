@@ -68,8 +68,8 @@ def test_latencies_at_a_rate_from_the_actual_send_are_told(tmp_path: Path) -> No
     for arm, blind in (("bare", True), ("docker", False)):
         measured = runs[arm].measurement
         assert measured is not None
-        assert measured["latency"]["blind_to_stalls"] is blind
-        assert measured["details"]["delivered_share"] == pytest.approx(measured["throughput_per_s"] / round(rate))
+        assert measured.latency.blind_to_stalls is blind
+        assert measured.details["delivered_share"] == pytest.approx((measured.throughput_per_s or 0) / round(rate))
 
 
 def test_sysbench_at_a_rate_times_from_the_queue(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_sysbench_at_a_rate_times_from_the_queue(tmp_path: Path) -> None:
     at_rate = text.replace("Number of threads", "Target transaction rate: 10/sec\nNumber of threads")
     both = made(tmp_path, "sysbench", text, at_rate)
     assert set(distortions(both).values()) == {()}
-    blind = {arm: (run.measurement or {})["latency"]["blind_to_stalls"] for arm, run in by_arm(both).items()}
+    blind = {arm: run.measurement and run.measurement.latency.blind_to_stalls for arm, run in by_arm(both).items()}
     assert blind == {"bare": True, "docker": False}
 
 

@@ -323,10 +323,10 @@ def test_reports_of_sysbench_are_read_with_histogram_and_windows(tmp_path: Path)
     bare, docker, failed = (run.record for run in imported(tmp_path, place, text).runs)
     assert bare.measurement is not None
     assert docker.measurement is not None
-    assert bare.measurement["latency"]["blind_to_stalls"] is True
-    assert docker.measurement["latency"]["blind_to_stalls"] is False
-    assert bare.measurement["windows"]
-    assert bare.measurement["histogram"]
+    assert bare.measurement.latency.blind_to_stalls is True
+    assert docker.measurement.latency.blind_to_stalls is False
+    assert bare.measurement.windows
+    assert bare.measurement.histogram
     assert not failed.outcome.ok
 
 
@@ -337,10 +337,10 @@ def test_another_percentile_of_sysbench_is_told_as_what_it_is() -> None:
         "".join(line for line in text.splitlines(keepends=True) if " |" not in line), 0.0
     )
     assert report.measurement is not None
-    latency = report.measurement["latency"]
-    assert (latency["p95_ms"], latency["p99_ms"]) == (None, read_output(text).figure("latency_p99_ms"))
-    assert report.measurement["windows"]
-    assert all(window["latency_p95_ms"] is None for window in report.measurement["windows"])
+    latency = report.measurement.latency
+    assert (latency.p95_ms, latency.p99_ms) == (None, read_output(text).figure("latency_p99_ms"))
+    assert report.measurement.windows
+    assert all(window.latency_p95_ms is None for window in report.measurement.windows)
 
 
 def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, results: Path) -> None:

@@ -26,11 +26,11 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
     rows = {(run.record.arm, run.record.block): run.record for run in made.runs}
     measurement = rows["II", 1].measurement
     assert measurement is not None
-    assert measurement["throughput_per_s"] == 900.0
-    assert measurement["by_operation"]["read"]["latency"]["mean_ms"] == 0.25
+    assert measurement.throughput_per_s == 900.0
+    assert measurement.by_operation["read"].latency.mean_ms == 0.25
     empty = rows["I", 2].measurement
     assert empty is not None
-    assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
+    assert empty.by_operation["read"].latency.mean_ms is None
     assert rows["II", 2].outcome.reason == "3 errors"
     assert rows["II", 3].outcome.reason == f"no count of errors in {place / 'all.csv'}:6"
     heading, good = (place / "all.csv").read_text().split("\n", 1)
@@ -91,7 +91,7 @@ def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     made = a_table(tmp_path, table, "  delimiter: ';'\n  decimal: ','")
     measurement = made.runs[0].record.measurement
     assert measurement is not None
-    assert (measurement["throughput_per_s"], measurement["by_operation"]["read"]["latency"]["mean_ms"]) == (
+    assert (measurement.throughput_per_s, measurement.by_operation["read"].latency.mean_ms) == (
         1000.5,
         0.20025,
     )

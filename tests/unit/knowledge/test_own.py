@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.record.parts import with_parts
+from tests.unit.record.parts import rate_of, with_parts
 from tests.unit.stores import of_plan
 from typer.testing import CliRunner
 
@@ -37,7 +37,7 @@ def plan() -> Plan:
 def records(plan: Plan) -> list[RunRecord]:
     """Of 8 blocks, all that the plan has; the control is the baseline but for a thousandth."""
     made = [each.model_copy(update={"block": each.block + 1}) for each in synthetic.records(ARMS, 8)]
-    rates = {each.block: (each.measurement or {})["throughput_per_s"] for each in made if each.arm == "bare"}
+    rates = {each.block: rate_of(each) for each in made if each.arm == "bare"}
     again = [synthetic.record(n, "baseline-again", rate * (1 + (-1) ** n / 1000)) for n, rate in rates.items()]
     return of_plan(plan, [*made, *again])
 
@@ -48,8 +48,8 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
     effect, context = known.claim.effect, known.claim.context
     assert isinstance(effect, Measured)
     logs = [
-        math.log(next(r for r in records if (r.block, r.arm) == (block, "bridge")).measurement["throughput_per_s"]  # type: ignore[index]  # a good run has one
-                 / next(r for r in records if (r.block, r.arm) == (block, "bare")).measurement["throughput_per_s"])  # type: ignore[index]  # a good run has one
+        math.log(rate_of(next(r for r in records if (r.block, r.arm) == (block, "bridge")))
+                 / rate_of(next(r for r in records if (r.block, r.arm) == (block, "bare"))))
         for block in range(1, 9)
     ]  # fmt: skip
     assert effect.log_ratio == pytest.approx(sum(logs) / 8)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import measured
 
 from tare.calibrate.summary import Identity
 from tare.cli.study.weigh import render
@@ -295,7 +296,7 @@ def test_pipelined_requests_share_as_many_round_trips_as_packets() -> None:
 
     alone = run(requests=1.0)
     pipelined = synthetic.changed(alone, change)
-    operations = alone.measurement["operations"] if alone.measurement else 0
+    operations = measured(alone).done
     sent = Sent(payload_bytes=100.0 * operations, packets=0.25 * operations)
     assert profile_of([pipelined]) is None
     for one, requests in ((pipelined, 1 / 8), (alone, 1.0)):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tare.record.measurement import Measurement
 from tare.record.run_record import RunRecord
 
 
@@ -13,6 +14,19 @@ def with_parts(record: RunRecord, **parts: Any) -> RunRecord:
     """The record with these parts, given as a store has them: dicts and lists."""
     whole = record.model_dump(mode="json")
     return RunRecord.model_validate({**whole, **parts}, strict=False)
+
+
+def measured(record: RunRecord) -> Measurement:
+    """What the generator reported of a good run."""
+    assert record.measurement is not None
+    return record.measurement
+
+
+def rate_of(record: RunRecord) -> float:
+    """Throughput of a good run."""
+    rate = measured(record).throughput_per_s
+    assert rate is not None
+    return rate
 
 
 _trees: dict[int, tuple[object, Mapping[str, Any]]] = {}

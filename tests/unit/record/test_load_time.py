@@ -109,6 +109,7 @@ def test_windows_of_real_output_lie_where_they_were(generator: object, by: str) 
     result: Measurement = generator()
     began_at = result.started_at or WALL_S
     ahead_s = began_at - at(3.0)
+    assert result.duration_s is not None
     phase = Span(at(0.0), at(3.7) + result.duration_s)
     load = locate_load(phase, result.duration_s, ReportedStart(result.started_at, ahead_s))
     assert load.by == by

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import pytest
 from tests.unit.analyze import synthetic
 
 from tare.deployments import Endpoint
+from tare.record.measurement import Measurement, as_stored
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 
 UNTYPED = {
-    "between", "chronicle", "client_engine", "client_host", "engine", "host", "images", "measurement", "monitors",
+    "between", "chronicle", "client_engine", "client_host", "engine", "host", "images", "monitors",
     "nodes", "parity", "pilot", "rotation", "settings", "snapshot",
 }  # fmt: skip
 """Parts of a record that cross the stages as `Mapping[str, Any]`."""
@@ -45,3 +48,11 @@ def test_a_path_of_an_earlier_tare_is_read() -> None:
     assert read(tree).path == NetworkPath(
         Hop.LOOPBACK, "4026531833", "4026531833", dialled, sees, proxy=None, connections=2
     )
+
+
+def test_a_measurement_of_a_plug_in_is_one_that_a_store_can_give_back() -> None:
+    of_plugin: Any = Measurement
+    assert as_stored(of_plugin(operations=3.0)) == Measurement(operations=3)
+    for wrong in (of_plugin(operations=2.5), of_plugin(throughput_per_s=math.nan), of_plugin(unit=None)):
+        with pytest.raises(ValueError, match=r"Measurement|JSON"):
+            as_stored(wrong)

@@ -33,7 +33,7 @@ class OneProcess(FakeWorkload):
         kept = [each for each, began_s in zip(whole.windows, (0.0, *ends_s), strict=False) if began_s >= warmup_s]
         return replace(
             whole,
-            duration_s=whole.duration_s - warmup_s,
+            duration_s=(whole.duration_s or 0.0) - warmup_s,
             windows=tuple(replace(window, end_s=window.end_s - warmup_s) for window in kept),
             started_at=None if whole.started_at is None else whole.started_at + warmup_s,
         )

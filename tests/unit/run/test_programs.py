@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.record.parts import as_tree, with_parts
@@ -39,7 +40,7 @@ def test_a_program_is_measured_without_database_and_client(empty_rig: Rig) -> No
     (record,) = empty_rig.execute(program_plan())
     assert record.outcome.ok, record.outcome.reason
     assert record.measurement is not None
-    assert record.measurement["unit"] == "rounds"
+    assert record.measurement.unit == "rounds"
     assert (record.effective, record.path, record.snapshot) == (None, None, None)
     assert record.images["client"] is None
     assert record.parity["client"] is None
@@ -61,7 +62,7 @@ def test_cpu_time_read_over_a_part_stands_for_the_whole(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(program_plan())
     assert record.measurement is not None
     usage = {**as_tree(record.usage), "sut_cpu_s": 0.9, "sut_over_s": 1.8}
-    measurement = {**record.measurement, "duration_s": 2.0, "operations": 1000}
+    measurement = as_tree(replace(record.measurement, duration_s=2.0, operations=1000))
     arm = with_parts(record, usage=usage, measurement=measurement)
     value = METRICS["cpu_per_operation"].of(arm)
     assert value is not None

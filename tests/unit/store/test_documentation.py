@@ -13,7 +13,6 @@ from tare.run.attempt.snapshot import Snapshot
 from tare.run.ending import ArmWidth
 from tare.store.files import StoreLayout
 from tare.store.schema import FORMAT, metadata
-from tare.workloads import Latency, Measurement, Operation, Window
 from tools.record_reference import meanings, page
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference"
@@ -60,7 +59,6 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
     [
         ("`parity.sut`, `parity.client`", keys(Observation)),
         ("`path`", {hop.value for hop in Hop}),
-        ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window) | keys(Operation)),
         ("Phases", {phase.value for phase in Phase}),
         ("The record", keys(Snapshot) - {"data", "elsewhere"}),
         ("Formats", set()),

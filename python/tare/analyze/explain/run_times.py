@@ -13,7 +13,6 @@ from tare.analyze.explain.components import components
 from tare.analyze.explain.sampled import CARRIERS, OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
 from tare.analyze.explain.waiting import Wait, waited
 from tare.analyze.hosts import OtherHost, other_hosts
-from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.profile.stacks import PROFILE, read_profile
 from tare.parquet import readable
@@ -63,7 +62,7 @@ class RunTimes:
 
 def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     """Compute the times of a good run; `None` if its operations or its measure phase are unknown."""
-    operations, phase = number_at(record.measurement, ("operations",)), record.measured_time
+    operations, phase = record.measurement and record.measurement.operations, record.measured_time
     if not operations or phase is None or phase.seconds <= 0:
         return None
     trace, others = trace_of(raw(record, "")), other_hosts(record)

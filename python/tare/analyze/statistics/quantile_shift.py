@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
-from typing import Any
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
-from tare.analyze.numbers import number_at
 from tare.analyze.runs import Runs, select_runs
-from tare.analyze.statistics.histogram import Histogram, histograms_of, merged, percentile_of
+from tare.analyze.statistics.histogram import percentile_of
+from tare.record.measurement import Measurement, Operation
 from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
@@ -74,8 +74,7 @@ def quantile_shifts(study: Study, records: Sequence[RunRecord]) -> tuple[Quantil
 class _Part:
     """Latencies of one run, or of one kind of operation in it."""
 
-    histogram: Histogram
-    measured: Mapping[str, Any]
+    measured: Measurement | Operation
     events: int
 
     def at(self, percent: float) -> float | None:
@@ -83,7 +82,7 @@ class _Part:
         beyond = self.events * min(percent, 100 - percent) / 100
         if round(beyond, 6) < BEYOND:
             return None
-        return percentile_of({"histogram": self.histogram, "latency": self.measured.get("latency")}, percent)
+        return percentile_of(self.measured, percent)
 
 
 Parts = Mapping[tuple[int, str], Mapping[str | None, _Part]]
@@ -91,12 +90,12 @@ Parts = Mapping[tuple[int, str], Mapping[str | None, _Part]]
 
 
 def _parts(run: RunRecord) -> Iterator[tuple[str | None, _Part]]:
-    measurement = run.measurement or {}
-    parts: dict[str | None, Any] = {None: measurement, **(measurement.get("by_operation") or {})}
-    for kind, part in parts.items():
-        histogram = merged(histograms_of(part))
-        if histogram:
-            yield kind, _Part(histogram, part, sum(count for _, count in histogram))
+    if run.measurement is None:
+        return
+    whole: Iterable[tuple[str | None, Measurement | Operation]] = [(None, run.measurement)]
+    for kind, part in chain(whole, run.measurement.by_operation.items()):
+        if part.histogram:
+            yield kind, _Part(part, sum(count for _, count in part.histogram))
 
 
 def _quantiles(study: Study, runs: Runs, parts: Parts, arm: str, kind: str | None) -> tuple[Quantile, ...]:
@@ -119,7 +118,7 @@ def _quantile(
     known = [(one, other) for one, other in pairs if one is not None and other is not None and one > 0 < other]
     if not known or len(known) < len(pairs):
         return None
-    widths = [number_at(part.measured, ("latency", "resolution")) for part in (*ours, *theirs)]
+    widths = [part.measured.latency.resolution for part in (*ours, *theirs)]
     return Quantile(
         percent=percent,
         baseline_ms=median(other for _, other in known),

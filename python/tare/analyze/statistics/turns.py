@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tare.record.measurement import TurnCounts
 from tare.record.run_record import RunRecord
 
 Table = Sequence[NDArray[np.float64]]
@@ -147,28 +148,28 @@ def generations_of(records: Sequence[RunRecord]) -> tuple[Generation, ...]:
     """Return the generations of these good runs in the order of their blocks; runs without turns are left out."""
     blocks: dict[int, list[RunRecord]] = {}
     for record in records:
-        if record.rotation is not None and (record.measurement or {}).get("turns"):
+        if record.rotation is not None and record.measurement is not None and record.measurement.turns is not None:
             blocks.setdefault(record.block, []).append(record)
     return tuple(_generation(block, blocks[block]) for block in sorted(blocks))
 
 
 def _generation(block: int, records: Sequence[RunRecord]) -> Generation:
     ordered = sorted(records, key=lambda record: record.arm)
-    turns = [_turns(record) for record in ordered]
-    seconds = [np.subtract(each["ends_s"], each["settled_s"]) for each in turns]
+    turns = [turns for record in ordered if (turns := record.measurement and record.measurement.turns) is not None]
+    seconds = [np.subtract(each.ends_s, each.settled_s) for each in turns]
     numbers = [np.array((record.rotation or {})["numbers"], dtype=np.int64) for record in ordered]
     return Generation(
         block,
         tuple(record.arm for record in ordered),
         numbers,
-        [np.array(each["operations"]) / long_s for each, long_s in zip(turns, seconds, strict=True)],
-        [2 * np.array(each["first_half"]) / long_s for each, long_s in zip(turns, seconds, strict=True)],
+        [np.array(each.operations) / long_s for each, long_s in zip(turns, seconds, strict=True)],
+        [2 * np.array(each.first_half) / long_s for each, long_s in zip(turns, seconds, strict=True)],
         _begun_late(ordered, turns, numbers),
     )
 
 
 def _begun_late(
-    records: Sequence[RunRecord], turns: Sequence[Mapping[str, Any]], numbers: Sequence[NDArray[np.int64]]
+    records: Sequence[RunRecord], turns: Sequence[TurnCounts], numbers: Sequence[NDArray[np.int64]]
 ) -> Sequence[NDArray[np.bool_]]:
     """Flag turns that began to count before the last operation of the turn before had ended."""
     ended: dict[int, float] = {}
@@ -178,13 +179,8 @@ def _begun_late(
         # Each client counts time from the start of its own first measured turn.
         zero_s = rotation["numbers"][0] * (rotation["turn_ms"] + rotation["settle_ms"]) / 1000
         for place, number in enumerate(numbers[row]):
-            settled[row][place] = zero_s + each["settled_s"][place]
-            if (last_s := each["last_s"][place]) is not None:
+            settled[row][place] = zero_s + each.settled_s[place]
+            if (last_s := each.last_s[place]) is not None:
                 ended[int(number)] = zero_s + last_s
     late = [np.array([ended.get(int(number) - 1, -math.inf) for number in each]) for each in numbers]
     return [last > from_s for last, from_s in zip(late, settled, strict=True)]
-
-
-def _turns(record: RunRecord) -> Mapping[str, Any]:
-    turns: Mapping[str, Any] = (record.measurement or {})["turns"]
-    return turns

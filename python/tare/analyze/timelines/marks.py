@@ -6,30 +6,28 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from tare.analyze.numbers import number_at
 from tare.monitors import OF_SUT
 from tare.record.load_time import Span, spans_of
+from tare.record.measurement import Window
 from tare.record.run_record import RunRecord
 from tare.store.trace import Trace
 
 
 @dataclass(frozen=True)
 class PlacedWindow:
-    """A window of the generator: its values in the record, and its time span."""
+    """A window of the generator, and its time span."""
 
     span: Span
-    values: Mapping[str, Any]
+    window: Window
 
 
 def windows_of(run: RunRecord, zero_s: float | None) -> tuple[PlacedWindow, ...]:
-    """Windows of a run, in seconds since `zero_s` on the trace's clock; windows without an end are skipped."""
-    known = [
-        each for each in (run.measurement or {}).get("windows") or () if number_at(each, ("end_s",)) is not None
-    ]
-    spans = spans_of([float(each["end_s"]) for each in known], windows_began(run, zero_s))
-    return tuple(PlacedWindow(span, each) for span, each in zip(spans, known, strict=True))
+    """Windows of a run, in seconds since `zero_s` on the trace's clock."""
+    windows = () if run.measurement is None else run.measurement.windows
+    spans = spans_of([each.end_s for each in windows], windows_began(run, zero_s))
+    return tuple(PlacedWindow(span, each) for span, each in zip(spans, windows, strict=True))
 
 
 def windows_began(run: RunRecord, zero_s: float | None) -> float:
@@ -118,16 +116,16 @@ def _while_measuring(second: float, timed: TimedRun) -> bool:
 def of_windows(timed: TimedRun) -> Iterator[Mark]:
     """Yield errors and reconnects of the generator, one mark for each row of windows that have any."""
     for troubled, group in groupby(
-        windows_of(timed.run, timed.zero_s), key=lambda one: bool(_troubles(one.values))
+        windows_of(timed.run, timed.zero_s), key=lambda one: bool(_troubles(one.window))
     ):
         row = list(group)
         if troubled:
-            worst = {what: max(_troubles(one.values).get(what, 0.0) for one in row) for what in _TROUBLES}
+            worst = {what: max(_troubles(one.window).get(what, 0.0) for one in row) for what in _TROUBLES}
             text = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
             yield Mark("errors", round(row[0].span.began_s, 2), text, until=round(row[-1].span.ended_s, 2))
 
 
-def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
+def _troubles(window: Window) -> Mapping[str, float]:
     """Kind of trouble → rate per second; zero and unknown rates are left out."""
     rates = {what: number_at(window, (f"{what}_per_s",)) for what in _TROUBLES}
     return {what: rate for what, rate in rates.items() if rate}

@@ -212,7 +212,7 @@ def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
 
 
 def _has_series(store: Store, record: RunRecord) -> bool:
-    return bool((record.measurement or {}).get("windows")) or has_trace(store, record)
+    return bool(record.measurement and record.measurement.windows) or has_trace(store, record)
 
 
 def _overlaid_run(run: RunRecord, trace: Trace | None, *, shown: bool) -> OverlaidRun:
@@ -241,7 +241,7 @@ def _windows(windows: Sequence[PlacedWindow]) -> Iterator[Point]:
     groups = [windows[begin : begin + each] for begin in range(0, len(windows), each)]
     for panel, key in _IN_WINDOWS.items():
         for group in groups:
-            known = [value for one in group if (value := number_at(one.values, (key,))) is not None]
+            known = [value for one in group if (value := number_at(one.window, (key,))) is not None]
             if known:
                 middle = (group[0].span.began_s + group[-1].span.ended_s) / 2
                 yield Point(panel, SUT, round(middle, 2), round(fmean(known), 4))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tare.analyze.statistics.series import mser5
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.record.measurement import Window
 from tare.record.run_record import RunRecord
 from tare.record.swap_halves import windows_kept
 
@@ -107,7 +107,7 @@ def _windows(run: RunRecord) -> list[float]:
     For a duet, only the windows that count: in others, only one arm runs, or CPUs are swapped.
     """
     by_half = windows_kept(run)
-    return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
+    return _rates(_all(run) if by_half is None else [*by_half[0], *by_half[1]])
 
 
 def _runs_with_windows(evidence: Evidence, arm: str, windows: int) -> list[RunRecord]:
@@ -116,8 +116,12 @@ def _runs_with_windows(evidence: Evidence, arm: str, windows: int) -> list[RunRe
     return [columns.records[row] for row in rows[columns.of(_recorded)[rows] >= windows]]
 
 
+def _all(run: RunRecord) -> Sequence[Window]:
+    return () if run.measurement is None else run.measurement.windows
+
+
 def _recorded(run: RunRecord) -> float:
-    return float(len((run.measurement or {}).get("windows") or ()))
+    return float(len(_all(run)))
 
 
 def _levelled(run: RunRecord) -> list[float]:
@@ -127,8 +131,8 @@ def _levelled(run: RunRecord) -> list[float]:
     return [rate / np.median(rates) for rates in map(_rates, by_half) for rate in rates]
 
 
-def _rates(windows: Sequence[Mapping[str, Any]]) -> list[float]:
+def _rates(windows: Sequence[Window]) -> list[float]:
     """Throughput of windows; windows without it are left out."""
-    rates = [float(rate) for window in windows if (rate := window.get("throughput_per_s")) is not None]
+    rates = [rate for window in windows if (rate := window.throughput_per_s) is not None]
     least = sum(rates) / len(rates) / 1000 if rates else 0.0
     return [max(least, rate) for rate in rates] if least > 0 else []

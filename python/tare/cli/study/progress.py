@@ -246,10 +246,10 @@ def chosen(choice: Choice | TurnChoice) -> str:
 
 def result(record: RunRecord) -> str:
     """Result of a run in a few words."""
-    if record.measurement is None:
+    measured = record.measurement
+    if measured is None or measured.throughput_per_s is None:
         return harmless(f"attempt {record.attempt} failed in {record.outcome.failed_in}: {record.outcome.reason}")
-    unit = record.measurement["unit"]
-    return f"{record.measurement['throughput_per_s']:,.1f} {unit}/s"
+    return f"{measured.throughput_per_s:,.1f} {measured.unit}/s"
 
 
 def spoken(seconds: float) -> str:

@@ -164,7 +164,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     with run_plan(plan, path, quiet=quiet) as writer:
         records = writer.records()
     knee = knee_of(plan.study, records, tuple(share or (0.66,)))
-    units = (str(record.measurement["unit"]) for record in records if record.measurement)
+    units = (record.measurement.unit for record in records if record.measurement)
     _print(swept.question, next(units, "operations"), knee, output)
     if knee.full is None or remaining(plan, StudyState.from_records(records)):
         raise typer.Exit(NO_GOOD_RESULT)

@@ -32,6 +32,7 @@ from tare.imports.parsers.registry import PARSERS
 from tare.imports.pattern import PathPattern
 from tare.imports.reading import MAYBE, UNSAID
 from tare.plural import counted
+from tare.record.measurement import Measurement
 
 _MOST_SHOWN = 6
 _MOST_STRATA = 24
@@ -120,7 +121,7 @@ def _made_of_table(form: TableForm) -> _Made | None:
     """What a mapping of tables is made of."""
     names = list(form.names.names)
     of_runs = [name for name, count in zip(names, form.runs_of, strict=True) for _ in range(count)]
-    runs = [SeenFile(name, (Report({}, None),)) for name in of_runs]
+    runs = [SeenFile(name, (Report(Measurement(), None),)) for name in of_runs]
     parts = _with_nested(parts_of(form.columns, runs))
     if form.between is not None and form.between.beside == "run":
         parts[-1] = replace(parts[-1], role=Role.REPETITION, why="columns that are numbered")

@@ -39,7 +39,7 @@ class SeenFile:
     @property
     def has_errors(self) -> bool:
         """Whether a good report has errors, which are few then."""
-        return any((report.measurement or {}).get("errors") for report in self.good)
+        return any(report.measurement.errors for report in self.reports if report.measurement)
 
     @property
     def is_log(self) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
+
+from tare.record.measurement import Measurement
 
 LARGEST_FIGURE = 1e15
 """Largest plausible throughput per second or latency in ms; sums and ratios of such figures stay finite."""
@@ -17,14 +19,14 @@ LARGEST_FIGURE = 1e15
 
 @dataclass(frozen=True)
 class Report:
-    """One report of a file. `measurement`: keys of `workloads.Measurement`; `failure`: why there is none.
+    """One report of a file. `failure`: why there is no measurement.
 
     `says`: name → what the report says of itself, as a text: `threads`, `version`, `test`, `rate`. `line`: where it
     begins. `text`: the report alone. `distortions`: names in
     `analyze.validity.distortions` that its figures are known to have.
     """
 
-    measurement: Mapping[str, Any] | None
+    measurement: Measurement | None
     failure: str | None
     says: Mapping[str, str] = field(default_factory=dict)
     line: int = 1

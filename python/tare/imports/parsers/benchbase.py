@@ -55,7 +55,9 @@ class Benchbase:
             return
         good, rate = figures.details.get("goodput_per_s"), figures.throughput
         failing = good is not None and rate is not None and good < _LEAST_GOOD * rate
-        yield Report(figures.tree(), None, says, text=text, distortions=("failures-counted",) if failing else ())
+        yield Report(
+            figures.measurement(), None, says, text=text, distortions=("failures-counted",) if failing else ()
+        )
 
 
 def _figures(tree: Mapping[str, Any]) -> Figures:

@@ -57,7 +57,7 @@ def raw_reports(text: str) -> Iterator[Report]:
         except RunFailed as error:
             yield Report(None, str(error), says, text=text)
         else:
-            yield Report(figures.tree(), None, says, text=text, distortions=("errors-uncounted",))
+            yield Report(figures.measurement(), None, says, text=text, distortions=("errors-uncounted",))
 
 
 def _phases(text: str) -> dict[str, list[_Transaction]]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.figures import tree_of
+from tare.imports.parsers.figures import plausible
 from tare.workloads import Measurement
 from tare.workloads.cassandra_stress.measurement import TimedFrom, latency, must_be_whole, operations_of, window
 from tare.workloads.cassandra_stress.output import TOTAL, Printed, read_output
@@ -32,7 +32,7 @@ class CassandraStress:
         threads = _THREADS.findall(text)
         says = {"threads": threads[0]} if len(threads) == 1 else {}
         try:
-            measured = tree_of(measurement_of_cassandra_stress(text, max_error_share))
+            measured = plausible(measurement_of_cassandra_stress(text, max_error_share))
         except RunFailed as error:
             yield Report(None, str(error), says, text=text)
         else:

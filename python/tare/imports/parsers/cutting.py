@@ -71,4 +71,4 @@ def report_of(
         figures = read()
     except RunFailed as error:
         return Report(None, str(error), says, part.first, part.text)
-    return Report(figures.tree(), None, says, part.first, part.text, distortions)
+    return Report(figures.measurement(), None, says, part.first, part.text, distortions)

@@ -1,4 +1,4 @@
-"""Measurements of imported reports as trees with the keys of `workloads.Measurement`; what is unknown is `None`."""
+"""Figures of imported reports, and the record's measurement that they make; what is unknown is `None`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 from tare.errors import RunFailed
 from tare.imports.parsers import LARGEST_FIGURE
-from tare.record.run_record import to_tree
-from tare.workloads import Measurement
+from tare.record.measurement import Latency, Measurement, Operation, Window
 
 NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 
@@ -30,20 +29,19 @@ class Times:
     resolution: float | None = None
     blind: bool | None = None
 
-    def tree(self) -> dict[str, Any]:
-        """Keys of `workloads.Latency`."""
-        timed = None if self.blind is None else "actual-send" if self.blind else "intended-send"
-        return {
-            "mean_ms": self.mean,
-            "min_ms": self.least,
-            "max_ms": self.most,
-            "p50_ms": self.p50,
-            "p95_ms": self.p95,
-            "p99_ms": self.p99,
-            "resolution": self.resolution,
-            "blind_to_stalls": self.blind,
-            "timed_from": timed,
-        }
+    def latency(self) -> Latency:
+        """The record's latency."""
+        return Latency(
+            mean_ms=self.mean,
+            min_ms=self.least,
+            max_ms=self.most,
+            p50_ms=self.p50,
+            p95_ms=self.p95,
+            p99_ms=self.p99,
+            resolution=self.resolution,
+            blind_to_stalls=self.blind,
+            timed_from=None if self.blind is None else "actual-send" if self.blind else "intended-send",
+        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a report gives; `tree` makes the record's measurement of it."""
+    """What a report gives; `measurement` makes the record's of it."""
 
     throughput: float | None
     latency: Times = field(default_factory=Times)
@@ -85,52 +83,51 @@ class Figures:
     details: Mapping[str, float] = field(default_factory=dict)
     started_at: float | None = None
 
-    def tree(self) -> dict[str, Any]:
-        """Keys of `workloads.Measurement`."""
-        return {
-            "operations": self.operations,
-            "unit": self.unit,
-            "duration_s": self.duration_s,
-            "throughput_per_s": self.throughput,
-            "queries_per_s": self.queries_per_s,
-            "errors": self.errors,
-            "reconnects": self.reconnects,
-            "latency": self.latency.tree(),
-            "histogram": [list(each) for each in self.histogram],
-            "windows": [_window(each) for each in self.spans],
-            "details": dict(self.details),
-            "by_operation": {
-                name: {"operations": each.operations, "errors": each.errors, "latency": each.latency.tree()}
+    def measurement(self) -> Measurement:
+        """The record's measurement."""
+        return Measurement(
+            operations=self.operations,
+            unit=self.unit,
+            duration_s=self.duration_s,
+            throughput_per_s=self.throughput,
+            queries_per_s=self.queries_per_s,
+            errors=self.errors,
+            reconnects=self.reconnects,
+            latency=self.latency.latency(),
+            histogram=tuple(self.histogram),
+            windows=tuple(_window(each) for each in self.spans),
+            details=dict(self.details),
+            by_operation={
+                name: Operation(each.operations, each.errors, each.latency.latency())
                 for name, each in self.kinds.items()
             },
-            "started_at": self.started_at,
-        }
+            started_at=self.started_at,
+        )
 
 
-def _window(span: Span) -> dict[str, Any]:
-    return {
-        "end_s": span.end_s,
-        "throughput_per_s": span.throughput,
-        "latency_p95_ms": span.p95,
-        "errors_per_s": span.errors,
-        "reconnects_per_s": span.reconnects,
-        "queries_per_s": span.queries,
-    }
+def _window(span: Span) -> Window:
+    return Window(
+        end_s=span.end_s,
+        throughput_per_s=span.throughput,
+        latency_p95_ms=span.p95,
+        errors_per_s=span.errors,
+        reconnects_per_s=span.reconnects,
+        queries_per_s=span.queries,
+    )
 
 
-def tree_of(measured: Measurement) -> Mapping[str, Any]:
-    """A workload's measurement as a tree. Raises `RunFailed` for a figure that is not plausible."""
-    must_be_plausible(asdict(measured))
-    return to_tree(measured)
+def plausible(measured: Measurement) -> Measurement:
+    """Return a measurement. Raises `RunFailed` if a number is not finite or above `LARGEST_FIGURE`."""
+    _must_be_plausible(asdict(measured))
+    return measured
 
 
-def must_be_plausible(tree: Any) -> None:
-    """Raise `RunFailed` for the first number that is not finite or above `LARGEST_FIGURE`."""
+def _must_be_plausible(tree: Any) -> None:
     if isinstance(tree, Mapping):
         tree = list(tree.values())
     if isinstance(tree, list | tuple):
         for each in tree:
-            must_be_plausible(each)
+            _must_be_plausible(each)
     elif isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE:
         raise RunFailed(f"a figure of {tree:g} is not plausible")
 

@@ -188,7 +188,7 @@ def _groups(jobs: Sequence[FioJob], line: int, text: str, ended: frozenset[int] 
         elif not any(job.kinds for job in members):
             yield Report(None, f"fio's job {members[0].name!r} did no I/O", says, line, text)
         else:
-            yield Report(_figures(members).tree(), None, says, line, text)
+            yield Report(_figures(members).measurement(), None, says, line, text)
     if not jobs:
         yield Report(None, "it has no report of a job of fio", line=line, text=text)
 

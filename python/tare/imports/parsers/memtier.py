@@ -159,7 +159,7 @@ def _of_json(text: str, max_error_share: float) -> Report:
         figures = _json_figures(stats, max_error_share, averaged="runs" in says)
     except RunFailed as error:
         return Report(None, str(error), says, text=text)
-    return Report(figures.tree(), None, says, text=text)
+    return Report(figures.measurement(), None, says, text=text)
 
 
 def _json_figures(stats: Mapping[str, Any], max_error_share: float, *, averaged: bool) -> Figures:

@@ -59,7 +59,7 @@ def log_report(text: str, max_error_share: float) -> Report:
             figures = _of_intervals(lines)
     except RunFailed as error:
         return Report(None, str(error), {"log": kind}, text=text)
-    return Report(figures.tree(), None, {"log": kind}, text=text)
+    return Report(figures.measurement(), None, {"log": kind}, text=text)
 
 
 def _transactions(lines: Sequence[str]) -> Iterator[_Transaction]:

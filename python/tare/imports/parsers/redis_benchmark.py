@@ -97,7 +97,7 @@ def _table(lines: Sequence[str]) -> Iterator[Report]:
             except (RunFailed, ValueError) as error:
                 yield Report(None, f"no line of redis-benchmark's table: {error}", says, number, line)
             else:
-                yield Report(figures.tree(), None, says, number, line, ("errors-uncounted",))
+                yield Report(figures.measurement(), None, says, number, line, ("errors-uncounted",))
 
 
 def _row(columns: Sequence[str], row: Sequence[str]) -> Figures:
@@ -147,7 +147,7 @@ def _tests(lines: Sequence[str]) -> Iterator[Report]:
             continue
         coarse = "threads" in says and (figures.duration_s or 0.0) * _COARSE < _TICK_S
         distortions = ("errors-uncounted", *(("quarter-seconds",) if coarse else ()))
-        yield Report(figures.tree(), None, says, block.first, text, distortions)
+        yield Report(figures.measurement(), None, says, block.first, text, distortions)
 
 
 def _quiet(block: _Block) -> Figures:

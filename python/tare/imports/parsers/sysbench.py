@@ -139,7 +139,7 @@ class Sysbench:
             except RunFailed as error:
                 yield Report(None, str(error), says, part.first, part.text)
             else:
-                yield Report(figures.tree(), None, says, part.first, part.text, distortions)
+                yield Report(figures.measurement(), None, says, part.first, part.text, distortions)
 
 
 def _said(lines: tuple[str, ...]) -> dict[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.figures import tree_of
+from tare.imports.parsers.figures import plausible
 from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import Printed, read_output
 
@@ -46,13 +47,13 @@ class Ycsb:
             interval="intended" if _INTENDED.search(text) else None,
         )
         try:
-            measured = tree_of(measurement(printed, asked))
+            measured = plausible(measurement(printed, asked))
         except RunFailed as error:
             yield Report(None, str(error), says, text=text)
             return
         closing = _closing_share(printed)
         if closing is not None:
-            measured = {**measured, "details": {**measured["details"], "closing_share": closing}}
+            measured = replace(measured, details={**measured.details, "closing_share": closing})
         distorted = closing is not None and closing > _CLOSING_SHARE
         yield Report(measured, None, says, text=text, distortions=("closing-in-runtime",) if distorted else ())
 

@@ -125,14 +125,16 @@ def constant_rate(run: RunRecord) -> bool:
 
 def kept_rate(run: RunRecord) -> bool:
     """Whether an open loop's arrivals were served in time, all but the share `SHORT`; true if unknown."""
-    share = number_at(run.measurement, ("details", "delivered_share"))
+    share = run.measurement and run.measurement.details.get("delivered_share")
     return share is None or share >= 1 - SHORT
 
 
 def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
-    per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
+    if run.measurement is None:
+        return None
+    per_s, operations = run.measurement.throughput_per_s, run.measurement.operations
     flying, over_s = in_flight(run), run.usage and run.usage.over_s
-    latency_ms = number_at(run.measurement, ("latency", "mean_ms"))
+    latency_ms = run.measurement.latency.mean_ms
     requests = calls_per_operation(run) if is_alone(run) else _round_trips(run, sent)
     if not per_s or not operations or requests is None or not over_s or (flying is None and not constant_rate(run)):
         return None
@@ -187,7 +189,7 @@ def _round_trips(run: RunRecord, sent: Sent | None) -> float | None:
 
     A request that is not pipelined has two packets, one each way.
     """
-    requests, operations = requests_per_operation(run) or None, number_at(run.measurement, ("operations",))
+    requests, operations = requests_per_operation(run) or None, run.measurement and run.measurement.operations
     if requests is None or not pipelined(run):
         return requests
     return None if sent is None or not operations else min(requests, sent.packets / operations / 2)

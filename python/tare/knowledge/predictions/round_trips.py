@@ -5,7 +5,6 @@ For a program that is itself the SUT: system calls of an operation.
 
 from __future__ import annotations
 
-from tare.analyze.numbers import number_at, tree_at
 from tare.record.run_record import RunRecord
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS
 
@@ -20,9 +19,9 @@ def calls_per_operation(run: RunRecord) -> float | None:
 
 def requests_per_operation(run: RunRecord) -> float | None:
     """Mean number of round trips to the server over all operations; `None` if unknown."""
-    queries, per_s = (number_at(run.measurement, (key,)) for key in ("queries_per_s", "throughput_per_s"))
-    if queries:
-        return queries / per_s if per_s else None
+    measured = run.measurement
+    if measured is not None and measured.queries_per_s:
+        return measured.queries_per_s / measured.throughput_per_s if measured.throughput_per_s else None
     if run.settings.get("workload_name") == "cassandra-stress":
         return 1.0  # its commands read or write one partition by one statement
     return _of_binding(run)
@@ -33,19 +32,19 @@ def _of_binding(run: RunRecord) -> float | None:
 
     `None` for a YCSB other than tare's, and if an operation has no fixed number of requests.
     """
-    operations = number_at(run.measurement, ("operations",))
+    operations = run.measurement and run.measurement.operations
     workload, sut = (run.settings.get(key) or {} for key in ("workload", "sut"))
     name = BINDING_OF.get(sut.get("database") or "")
-    kinds = tree_at(run.measurement, ("by_operation",))
+    kinds = run.measurement and run.measurement.by_operation
     if run.settings.get("workload_name") != "ycsb" or workload.get("home") or name is None or not operations:
         return None
     if not kinds or str((workload.get("properties") or {}).get("jdbc.autocommit", "true")).lower() != "true":
         return None
     requests, total = BINDINGS[name].requests, 0.0
     for kind, each in kinds.items():
-        done, failed = (number_at(each, (key,)) for key in ("operations", "errors"))
-        if done is None or failed is None:
+        if each.operations is None:
             return None
+        done, failed = each.operations, each.errors
         if kind == "read-modify-write":
             continue
         if done + failed and kind not in requests:

@@ -74,5 +74,5 @@ def _measured(run: RunRecord) -> tuple[datetime | None, float | None]:
 
 def _unit(run: RunRecord, metric: Metric) -> str:
     """Return the metric's unit; throughput counts what the generator counts."""
-    counted = (run.measurement or {}).get("unit") if metric.name == PRIMARY else None
+    counted = run.measurement and run.measurement.unit if metric.name == PRIMARY else None
     return f"{counted}{metric.unit}" if counted else metric.unit

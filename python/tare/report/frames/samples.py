@@ -79,7 +79,7 @@ def _windows(run: RunRecord, zero_s: float | None) -> pl.DataFrame:
         ("generator", str(tool), name, "client", each.span.began_s, each.span.ended_s, value, True)
         for each in windows_of(run, zero_s)
         for name in _WINDOW_UNITS
-        if (value := number_at(each.values, (name,))) is not None
+        if (value := number_at(each.window, (name,))) is not None
     ]
     return pl.DataFrame(rows, schema={name: _type(name) for name in _PART}, orient="row")
 

@@ -16,6 +16,7 @@ from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
+from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
 from tare.record.usage import Usage
@@ -85,7 +86,7 @@ class Draft:
     usage: Usage | None = None
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
-    measurement: Mapping[str, Any] | None = None
+    measurement: Measurement | None = None
     continues: str | None = None
     rotation: Mapping[str, Any] | None = None
     duet: DuetTimes | None = None

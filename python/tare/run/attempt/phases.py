@@ -12,7 +12,8 @@ from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.record.emulated import union_of_sides
-from tare.record.run_record import Outcome, Phase, RunRecord, Side, to_tree
+from tare.record.measurement import as_stored
+from tare.record.run_record import Outcome, Phase, RunRecord, Side
 from tare.record.usage import Usage
 from tare.run.attempt.apart import (
     must_be_routed,
@@ -254,16 +255,21 @@ class Phases:
             sut.must_live("during the measure phase")
         stdout, stderr = context.workdir_for_client.bring_output("measure", self.job.staging, command.output_files)
         with read_or_failed("what the load generator printed"):
-            measurement = context.workload.parse(parameters, stdout, stderr, code)
-        if sut is not None and (unseen := unproved(self.draft.nodes, measurement.duration_s)) is not None:
+            measurement = as_stored(context.workload.parse(parameters, stdout, stderr, code))
+        if (lasted_s := measurement.duration_s) is None:
+            raise RunFailed("the load generator did not report how long it measured")
+        if sut is not None and (unseen := unproved(self.draft.nodes, lasted_s)) is not None:
             self.draft.notices.append(unseen)
         if (few := some_unseen(self.draft.path, opened_to(sut, started.client, parameters.opens))) is not None:
             self.draft.notices.append(few)
         self._check_after(sut)
-        self.draft.measurement = to_tree(measurement)
-        self._check_encryption()
+        self.draft.measurement = measurement
+        if wrong := undeclared_encryption(self.job.arm.settings, measurement.encryption):
+            raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
+        self._must_be_like_others()
         between = self.draft.between
-        load = meter.load_of(measurement, None if between is None else client_word_ahead_s(between))
+        ahead_s = None if between is None else client_word_ahead_s(between)
+        load = meter.load_of(lasted_s, measurement.started_at, ahead_s)
         self.draft.usage = replace(self.draft.usage or Usage(), driven=load)
         self.draft.duet = self.pace.share(measurement.windows, load)
 
@@ -312,8 +318,7 @@ class Phases:
             self.pace.warmed_up(client.instance)
         started.look(last=True)
         if meter is not None:
-            of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
-            seen = of_nodes or [self.draft.parity.get("sut")]
+            seen = [node.get("parity") for node in self.draft.nodes.values()] or [self.draft.parity.get("sut")]
             if used := meter.end(seen, self.draft.parity.get("client"), proxies_of(self.draft)):
                 self.draft.usage = used
             self.pace.client_ended()
@@ -382,12 +387,6 @@ class Phases:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
             )
-
-    def _check_encryption(self) -> None:
-        """Refuse the run if the encryption that its connections agreed on differs from the study."""
-        if wrong := undeclared_encryption(self.job.arm.settings, self.draft.measurement or {}):
-            raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
-        self._must_be_like_others()
 
     def _must_be_like_others(self) -> None:
         if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._variables()):

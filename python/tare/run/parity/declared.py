@@ -9,6 +9,7 @@ from typing import Any
 from tare.deployments import CONTAINERD, POD
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.defaults import cpu_shares
+from tare.record.measurement import Encryption
 from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
@@ -119,13 +120,12 @@ def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     return _BETWEEN.get(sut, _CARRIED)
 
 
-def undeclared_encryption(settings: ArmSettings, measurement: Mapping[str, Any]) -> tuple[str, ...]:
+def undeclared_encryption(settings: ArmSettings, agreed: Encryption | None) -> tuple[str, ...]:
     """Return a sentence if the measured connections, as the client reports, are not encrypted as declared."""
-    agreed = measurement.get("encryption")
     if settings.sut.tls and agreed is None:
         return ("connections: TLS declared, the client's are in clear text",)
     if not settings.sut.tls and agreed is not None:
-        return (f"connections: no TLS declared, {agreed['version']} in force",)
+        return (f"connections: no TLS declared, {agreed.version} in force",)
     return ()
 
 

@@ -211,16 +211,16 @@ def lies_on(mount: str) -> str:
 
 TLS = "connections: "
 """Prefix of the properties of connections."""
-_TLS = {"version": "TLS version", "cipher": "TLS cipher suite"}
 
 
 def tls_readings(record: RunRecord) -> Iterator[Reading]:
     """Yield what client and server agreed on; nothing before the measure phase has ended, or in clear text."""
-    agreed = (record.measurement or {}).get("encryption") or {}
+    agreed = record.measurement and record.measurement.encryption
+    if agreed is None:
+        return
     keys = frozenset({"sut.tls", "sut.image", "sut.database", "client.image", "workload.name"})
-    for key, name in _TLS.items():
-        if key in agreed:
-            yield Reading(f"{TLS}{name}", agreed[key], keys)
+    yield Reading(f"{TLS}TLS version", agreed.version, keys)
+    yield Reading(f"{TLS}TLS cipher suite", agreed.cipher, keys)
 
 
 def plugin_readings(record: RunRecord) -> Iterator[Reading]:

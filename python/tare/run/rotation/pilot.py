@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tare.errors import EnvironmentLacks
 from tare.protocols.turn_pilot import LENGTHS_MS, Trial, TurnChoice, choose
+from tare.record.measurement import TurnCounts
 from tare.record.run_record import RunRecord
 from tare.run.attempt.job import Job
 from tare.run.machine import Machine
@@ -59,13 +59,17 @@ def baselines_of(study: Study) -> dict[str, str]:
 
 def trials_of(records: Sequence[RunRecord], schedule: Schedule) -> list[Trial]:
     """Cut what was counted into the lengths that were tried."""
-    turns: dict[str, Any] = {record.arm: (record.measurement or {})["turns"] for record in records}
+    turns = {
+        record.arm: record.measurement.turns
+        for record in records
+        if record.measurement and record.measurement.turns
+    }
     ended_ms = _ended_ms(turns, schedule)
     each = (len(schedule.order) - schedule.warm_up_rounds) // len(LENGTHS_MS)
     trials = []
     for place, length_ms in enumerate(LENGTHS_MS):
         part = slice(place * each, (place + 1) * each)
-        counts = {arm: np.array(of_arm["slices"][part], dtype=float) for arm, of_arm in turns.items()}
+        counts = {arm: np.array((of_arm.slices or ())[part], dtype=float) for arm, of_arm in turns.items()}
         numbers = [number for arm in turns for number in schedule.measured(arm)[part]]
         starts_ms = {number: schedule.span(number).start_ns / _NS_PER_MS for number in numbers}
         late = [ended_ms[number - 1] - starts_ms[number] for number in numbers if number - 1 in ended_ms]
@@ -73,13 +77,13 @@ def trials_of(records: Sequence[RunRecord], schedule: Schedule) -> list[Trial]:
     return trials
 
 
-def _ended_ms(turns: dict[str, Any], schedule: Schedule) -> dict[int, float]:
+def _ended_ms(turns: Mapping[str, TurnCounts], schedule: Schedule) -> dict[int, float]:
     """Return when the last operation of each turn ended, by its number; clients count from their own first turn."""
     ended = {}
     for arm, of_arm in turns.items():
         numbers = schedule.measured(arm)
         zero_ms = schedule.span(numbers[0]).start_ns / _NS_PER_MS
-        for number, last_s in zip(numbers, of_arm["last_s"], strict=True):
+        for number, last_s in zip(numbers, of_arm.last_s, strict=True):
             if last_s is not None:
                 ended[number] = zero_ms + last_s * 1000
     return ended

@@ -21,7 +21,6 @@ from tare.run.clock import Clock
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, boot_id, named, parse_stat
 from tare.study.values import cpu_set
-from tare.workloads import Measurement
 
 Observed = Mapping[str, Any] | None
 """An `Observation` in its form in a record."""
@@ -156,18 +155,18 @@ class Meter:
             sut_over_s=client.over_s if is_sut and client.cpu_s is not None else None,
         )
 
-    def load_of(self, measurement: Measurement, ahead_s: float | None = None) -> LoadTime:
+    def load_of(self, lasted_s: float, started_at: float | None, ahead_s: float | None = None) -> LoadTime:
         """Return when the client drove load, by its own report; called after the phase.
 
-        `ahead_s`: seconds by which the client's wall clock is ahead of the SUT's monotonic clock; `None`: as on
-        this host.
+        `lasted_s`, `started_at`: duration and start in the client's report. `ahead_s`: seconds by which
+        the client's wall clock is ahead of the SUT's monotonic clock; `None`: as on this host.
         """
         assert self._began is not None  # noqa: S101 - for the type alone
         assert self._ended is not None  # noqa: S101 - `end` comes first
         phase = Span(self._began.monotonic, self._ended.monotonic)
         own_s = self._began.wall - self._began.monotonic
-        word = ReportedStart(measurement.started_at, own_s if ahead_s is None else ahead_s)
-        return locate_load(phase, measurement.duration_s, word)
+        word = ReportedStart(started_at, own_s if ahead_s is None else ahead_s)
+        return locate_load(phase, lasted_s, word)
 
     def _client_use(self, gone_s: float | None) -> _ClientUse:
         """CPU time between the client's readings, which beside a SUT must span `_COVERED` of its life.

@@ -35,7 +35,7 @@ def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[P
     kinds = {kind: figures for kind in (*DIRECTIONS, "fsync") if (figures := _kind(jobs, kind)).operations}
     requests = [kinds[kind] for kind in DIRECTIONS if kind in kinds]
     histogram = merge_histograms(each.histogram for each in requests)
-    done = sum(each.operations for each in requests)
+    done = sum(each.done for each in requests)
     return Measurement(
         operations=done,
         unit="requests",
@@ -144,7 +144,7 @@ def _kind(jobs: Sequence[Job], kind: str) -> Operation:
     """Figures of one kind of request over all jobs."""
     parts = [_operation(job.kinds[kind]) for job in jobs if job.kinds[kind].count]
     histogram = merge_histograms(part.histogram for part in parts)
-    operations = sum(part.operations for part in parts)
+    operations = sum(part.done for part in parts)
     latency = merge_latencies(parts, histogram, RESOLUTION) if parts else _operation(jobs[0].kinds[kind]).latency
     return Operation(operations=operations, errors=0, latency=latency, histogram=histogram)
 
@@ -165,7 +165,7 @@ def _operation(timed: Timed) -> Operation:
 
 
 def _details(jobs: Sequence[Job], kinds: Mapping[str, Operation], seconds: float) -> dict[str, float]:
-    rates = {f"{kind}s_per_s": figures.operations / seconds for kind, figures in kinds.items()}
+    rates = {f"{kind}s_per_s": figures.done / seconds for kind, figures in kinds.items()}
     moved = {
         name: sum(job.moved[kind] for job in jobs) / _MIB / seconds
         for kind, name in (("read", "read_mib_per_s"), ("write", "written_mib_per_s"))

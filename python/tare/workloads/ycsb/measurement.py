@@ -80,7 +80,7 @@ def measurement(printed: Printed, asked: Expected) -> Measurement:
         because = _because(printed) or ": the server did not answer"
         raise RunFailed(f"YCSB reports no operation{because}")
     operations = {_name(kind): each.operation(asked) for kind, each in kinds.items()}
-    done = sum(each.operations for each in _statements(operations).values())
+    done = sum(each.done for each in _statements(operations).values())
     errors = sum(each.errors for each in operations.values())
     whole = _transactions(kinds, rate * runtime_ms / 1000)
     _must_be_free_of_errors(printed, kinds, errors, done, asked.max_error_share)

@@ -112,15 +112,12 @@ def _measured(measurement: dict[str, Any], random: Random) -> None:
         "client_polled_s": figure(random, 2.0),
         "missed": figure(random, 5),
     }
-    measurement["details"] = random.choice((None, details))
-    for name, others in (
-        ("errors", (3,)),
-        ("reconnects", (True,)),
-        ("duration_s", (4.0,)),
-        ("operations", (0, 99)),
-    ):
+    measurement["details"] = random.choice(({}, details))
+    for name, counts in (("errors", (0, 3)), ("reconnects", (0, 1)), ("operations", (0, 1, 99))):
         if random.random() < 0.3:
-            measurement[name] = figure(random, *others)
+            measurement[name] = random.choice((None, *counts))
+    if random.random() < 0.3:
+        measurement["duration_s"] = figure(random, 4.0)
     if random.random() < 0.2:
         measurement["throughput_per_s"] = random.choice((None, 0.0, 900.0, 1000.0))
     if random.random() < 0.5:

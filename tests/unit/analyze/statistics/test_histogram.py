@@ -1,9 +1,9 @@
-"""Percentiles of merged histograms: known answers, sysbench's own print, and what a last bucket cannot tell."""
+"""Percentiles of histograms: known answers, sysbench's own print, and what a last bucket cannot tell."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.analyze import synthetic
 
 from tare.analyze.metrics import METRICS
-from tare.analyze.statistics.histogram import histograms_of, merged, percentile, percentile_of
+from tare.analyze.statistics.histogram import percentile, percentile_of
+from tare.record.measurement import Latency, Measurement
 from tare.workloads.sysbench.output import read_output
 
 SYSBENCH = Path(__file__).resolve().parents[3] / "data" / "sysbench"
@@ -31,24 +32,12 @@ def test_a_percentile_of_few_events_is_a_value_that_occurred() -> None:
     assert percentile([(1.0, 0)], 50) is None
 
 
-def test_merging_counts_events_and_does_not_average_percentiles() -> None:
-    fast, slow = [(1.0, 900)], [(1.0, 10), (50.0, 90)]
-    both = merged([fast, slow])
-    assert both == ((1.0, 910), (50.0, 90))
-    assert percentile(both, 95) == 50.0
-    assert percentile(both, 90) == 1.0
-    # The mean of the two p95 would have been 25.5 ms.
-
-
-@given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=40), min_size=1, max_size=5))
-def test_merged_percentiles_are_those_of_all_events_together(clients: list[list[int]]) -> None:
-    def histogram(values: list[int]) -> list[tuple[float, int]]:
-        return [(float(value), values.count(value)) for value in sorted(set(values))]
-
-    everything = sorted(value for values in clients for value in values)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=200))
+def test_percentiles_are_those_of_all_events(values: list[int]) -> None:
+    histogram = [(float(value), values.count(value)) for value in sorted(set(values))]
     for percent in (50, 95, 99):
-        nearest = everything[max(1, int(len(everything) * percent / 100 + 0.5)) - 1]
-        assert percentile(merged([histogram(values) for values in clients]), percent) == nearest
+        nearest = sorted(values)[max(1, int(len(values) * percent / 100 + 0.5)) - 1]
+        assert percentile(histogram, percent) == nearest
 
 
 @pytest.mark.parametrize("name", ["closed", "rate", "deadlocks"])
@@ -59,31 +48,18 @@ def test_what_sysbench_prints_is_what_its_histogram_gives(name: str) -> None:
 
 
 def test_a_last_bucket_that_holds_slower_ones_too_gives_no_value() -> None:
-    latency = {"max_ms": 240_000.0, "resolution": 0.018}
-    part: dict[str, Any] = {"histogram": [[1.0, 90], [100_000.0, 10]], "latency": latency}
+    part = Measurement(histogram=((1.0, 90), (100_000.0, 10)), latency=Latency(max_ms=240_000.0, resolution=0.018))
     assert percentile_of(part, 95) is None
     assert percentile_of(part, 50) == 1.0
-    part["latency"] = {"max_ms": 100_900.0, "resolution": 0.018}
-    assert percentile_of(part, 95) == 100_000.0
-
-
-def test_windows_are_merged_where_the_round_has_no_histogram_of_its_own() -> None:
-    part: dict[str, Any] = {
-        "histogram": [],
-        "windows": [{"histogram": [[1.0, 9]]}, {"histogram": [[1.0, 1], [7.0, 2]]}],
-    }
-    assert merged(histograms_of(part)) == ((1.0, 10), (7.0, 2))
-    part["windows"] = [*part["windows"], {"end_s": 3.0}]
-    assert histograms_of(part) == []
+    closer = replace(part, latency=Latency(max_ms=100_900.0, resolution=0.018))
+    assert percentile_of(closer, 95) == 100_000.0
 
 
 def test_a_metric_counts_from_the_histogram_and_not_from_the_generator_s_print() -> None:
-    run = synthetic.record(1, "bare", 1000.0)
-    fields = {**(run.measurement or {})}
-    fields["latency"] = {**fields["latency"], "p95_ms": 0.001}
-    assert METRICS["latency_p95"].read(fields) == synthetic.bucket(24.0)
-    fields["histogram"] = []
-    assert METRICS["latency_p95"].read(fields) == 0.001
+    measured = synthetic.measurement(1000.0)
+    printed = replace(measured, latency=replace(measured.latency, p95_ms=0.001))
+    assert METRICS["latency_p95"].read(printed) == synthetic.bucket(24.0)
+    assert METRICS["latency_p95"].read(replace(printed, histogram=())) == 0.001
     assert METRICS["latency_p95"].read(None) is None
 
 
@@ -104,5 +80,5 @@ def test_a_percentile_in_a_last_bucket_is_known_where_the_slowest_event_fits_the
     slowest: float, known: bool
 ) -> None:
     """A bucket of 10 with a width of 10 % reaches to 11, and one digit in a thousand may be rounded."""
-    part = {"histogram": [[5.0, 1], [10.0, 9]], "latency": {"max_ms": slowest, "resolution": 0.1}}
+    part = Measurement(histogram=((5.0, 1), (10.0, 9)), latency=Latency(max_ms=slowest, resolution=0.1))
     assert percentile_of(part, 95) == (10.0 if known else None)

@@ -98,10 +98,10 @@ def test_a_block_without_a_good_run_of_both_does_without() -> None:
 
 def test_kinds_of_operation_are_told_apart_where_only_they_have_histograms() -> None:
     def parts(scale: float) -> dict[str, Any]:
-        latency = {"resolution": 0.01}
+        kind = {"operations": 1000, "errors": 0, "latency": {"resolution": 0.01}}
         return {
-            "read": {"histogram": even(scale), "latency": latency},
-            "update": {"histogram": even(2 * scale), "latency": latency},
+            "read": {**kind, "histogram": even(scale)},
+            "update": {**kind, "histogram": even(2 * scale)},
         }
 
     runs = [

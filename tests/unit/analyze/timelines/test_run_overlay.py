@@ -135,7 +135,7 @@ def test_what_belongs_to_every_run_is_no_mark(rows: dict[str, Any]) -> None:
 def test_the_windows_of_the_generator_are_points_at_their_middle(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store")
     first = store.records()[0]
-    measured = {**(first.measurement or {}), **(windows(0.0, 0.0).measurement or {})}
+    measured = windows(0.0, 0.0).measurement
     over = overlay(store.plan.study, store, [first.model_copy(update={"measurement": measured})])
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [(point.second, point.value) for point in points] == [(0.5, 100.0), (1.5, 101.0)]
@@ -151,8 +151,7 @@ def test_windows_and_their_marks_lie_where_the_generator_drove(tmp_path: Path) -
     zero_s = dict(spans(first))[Phase.MEASURE][0]
     driven = {"began_monotonic_s": zero_s + 3.5, "ended_monotonic_s": zero_s + 5.5, "by": "end"}
     usage = {**as_tree(first.usage), "driven": driven}
-    measured = {**(first.measurement or {}), **(late.measurement or {})}
-    over = overlay(store.plan.study, store, [with_parts(first, measurement=measured, usage=usage)])
+    over = overlay(store.plan.study, store, [with_parts(first, measurement=as_tree(late.measurement), usage=usage)])
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [point.second for point in points] == [4.0, 5.0]
     assert over.runs[0].placed_by == "end"

@@ -18,6 +18,7 @@ from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.runs import Span, representative
 from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
 from tare.plan.expand import expand
+from tare.record.measurement import Measurement
 from tare.record.run_record import RunRecord
 from tare.report.charts import timelines as chart
 from tare.report.charts.theme import FRAMES, WIDE, draw
@@ -127,10 +128,10 @@ def test_a_real_trace_gives_lines_of_the_host() -> None:
 @pytest.mark.parametrize(("tps", "median"), [([3.0], 3.0), ([5.0, 1.0, 3.0], 3.0), ([4.0, 1.0, 3.0, 2.0], 2.0)])
 def test_the_run_that_stands_for_an_arm_has_its_median_throughput(tps: list[float], median: float) -> None:
     one = synthetic.records()[0]
-    runs = [one.model_copy(update={"measurement": {"throughput_per_s": value}}) for value in tps]
+    runs = [one.model_copy(update={"measurement": Measurement(throughput_per_s=value)}) for value in tps]
     chosen = representative(runs)
     assert chosen is not None
-    assert chosen.measurement == {"throughput_per_s": median}
+    assert chosen.measurement == Measurement(throughput_per_s=median)
     assert representative([]) is None
 
 

@@ -68,11 +68,11 @@ def swapped(*rates: float, step: float = 1.0) -> list[RunRecord]:
 def test_of_a_duet_the_windows_that_count_are_told_by_the_record() -> None:
     run = swapped(1900.0, 1500.0)[0]
     first, second = windows_kept(run) or ([], [])
-    assert [window["end_s"] for window in (first[0], first[-1], second[0], second[-1])] == [2.0, 30.0, 32.0, 59.0]
+    assert [window.end_s for window in (first[0], first[-1], second[0], second[-1])] == [2.0, 30.0, 32.0, 59.0]
     assert windows_kept(synthetic.records()[0]) is None
     older = {key: value for key, value in as_tree(run.duet).items() if not key.startswith("began")}
     first, second = windows_kept(with_parts(run, duet=older)) or ([], [])
-    assert [window["end_s"] for window in (first[0], first[-1], second[0], second[-1])] == [3.0, 31.0, 33.0, 60.0]
+    assert [window.end_s for window in (first[0], first[-1], second[0], second[-1])] == [3.0, 31.0, 33.0, 60.0]
 
 
 def test_that_a_duet_swaps_its_cpus_is_no_change_of_throughput() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import measured
 
 from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
@@ -392,9 +393,8 @@ def test_every_rule_is_documented_with_its_threshold(request: pytest.FixtureRequ
 
 def test_cpu_per_operation_counts_the_proxy_and_is_unknown_without_it() -> None:
     (run, *_) = study(1)
-    operations = (run.measurement or {})["operations"]
-    assert METRICS["cpu_per_operation"].of(run) == pytest.approx(3.95e6 / operations)
+    assert METRICS["cpu_per_operation"].of(run) == pytest.approx(3.95e6 / measured(run).done)
     carried = run.model_copy(update={"path": NetworkPath(Hop.DOCKER_PROXY)})
     assert METRICS["cpu_per_operation"].of(carried) is None
     known = carried.model_copy(update={"usage": Usage(**usage(proxy_cpu_s=1.0))})
-    assert METRICS["cpu_per_operation"].of(known) == pytest.approx(4.95e6 / operations)
+    assert METRICS["cpu_per_operation"].of(known) == pytest.approx(4.95e6 / measured(run).done)

@@ -12,6 +12,7 @@ import statsmodels.api as sm  # type: ignore[import-untyped]  # has no stubs
 from scipy import stats
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.validity.test_rules import MACHINE, alarms, only, traced, usage, windows
+from tests.unit.record.parts import rate_of
 
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import check
@@ -207,7 +208,7 @@ def test_an_order_effect_is_what_least_squares_says_and_more_than_one_percent() 
                 [run.position, float(run.arm == BRIDGE), *(float(run.block == block) for block in range(12))]
                 for run in found
             ]
-            fit = sm.OLS([math.log((run.measurement or {})["throughput_per_s"]) for run in found], rows).fit()
+            fit = sm.OLS([math.log(rate_of(run)) for run in found], rows).fit()
             expected = bool(fit.pvalues[0] < 0.01 and abs(math.expm1(fit.params[0])) > 0.01)
             assert warns(found, "order-effect") is expected
             seen.add((effect > 0.01, expected))
@@ -239,7 +240,7 @@ def test_noise_of_the_machine_is_what_least_squares_says_and_more_than_one_perce
                 ]
                 for run in found
             ]
-            fit = sm.OLS([math.log((run.measurement or {})["throughput_per_s"]) for run in found], rows).fit()
+            fit = sm.OLS([math.log(rate_of(run)) for run in found], rows).fit()
             reach = float(np.mean([abs(stolen[block, BRIDGE] - stolen[block, BARE]) for block in range(12)]))
             expected = bool(fit.pvalues[0] < 0.01 and math.expm1(fit.params[0] * reach) < -0.01)
             assert warns(found, "machine-noise") is expected

@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import measured
 
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import Alarm, check
 from tare.protocols.rotate import rounds
+from tare.record.measurement import TurnCounts
 from tare.record.run_record import RunRecord
 from tare.record.usage import Usage
 from tare.study.model import Study
@@ -45,17 +47,17 @@ def generations(scale: Scale, count: int = 8, late_s: float = 0.0) -> list[RunRe
             ]
             starts = [(n - numbers[0]) * (TURN_S + SETTLE_S) for n in numbers]
             ends = [start + TURN_S + SETTLE_S for start in starts]
-            turns = {
-                "settled_s": [start + SETTLE_S for start in starts],
-                "ends_s": ends,
-                "operations": [sum(both) for both in zip(*halves, strict=True)],
-                "first_half": halves[0],
-                "latency_ms": [1.0] * ROUNDS,
-                "last_s": [end + (late_s if name == "host" else 0.001) for end in ends],
-            }
-            made = synthetic.record(block, name, sum(turns["operations"]) / ROUNDS / TURN_S, position=position)
+            turns = TurnCounts(
+                settled_s=tuple(start + SETTLE_S for start in starts),
+                ends_s=tuple(ends),
+                operations=tuple(sum(both) for both in zip(*halves, strict=True)),
+                first_half=tuple(halves[0]),
+                latency_ms=(1.0,) * ROUNDS,
+                last_s=tuple(end + (late_s if name == "host" else 0.001) for end in ends),
+            )
+            made = synthetic.record(block, name, sum(turns.operations) / ROUNDS / TURN_S, position=position)
             rotation = {"arms": 3, "turn_ms": 100.0, "settle_ms": 20.0, "warm_up_rounds": 1, "numbers": numbers}
-            measurement = {**(made.measurement or {}), "turns": turns}
+            measurement = replace(measured(made), turns=turns)
             records.append(made.model_copy(update={"rotation": rotation, "measurement": measurement}))
     return records
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.unit.record.parts import measured, rate_of
 from typer.testing import CliRunner
 
 from tare.cli import app
@@ -98,7 +99,7 @@ def test_tests_that_do_not_say_the_same_are_not_mixed(
     place = results({"metal.txt": SYSBENCH + MEMORY, "docker.txt": MEMORY + SYSBENCH})
     made = imported(place, tmp_path)
     rates = {
-        (run.record.arm, run.record.levels["test"]): round(run.record.measurement["throughput_per_s"])
+        (run.record.arm, run.record.levels["test"]): round(rate_of(run.record))
         for run in made.runs
         if run.record.measurement
     }
@@ -292,7 +293,7 @@ def test_a_date_in_a_name_is_one_part_beside_names_of_several_words(
         }
     )
     made = imported(place, tmp_path)
-    assert {run.record.arm: (run.record.measurement or {})["operations"] for run in made.runs} == platforms
+    assert {run.record.arm: measured(run.record).operations for run in made.runs} == platforms
 
 
 def test_a_condition_of_several_words_before_a_date_is_read_whole(

@@ -44,8 +44,8 @@ def test_rows_are_runs_of_a_platform_and_a_setting(tmp_path: Path) -> None:
     )
     rates = {
         (run.record.arm, run.record.levels["concurrency"]): (
-            run.record.measurement["throughput_per_s"],
-            run.record.measurement["latency"]["mean_ms"],
+            run.record.measurement.throughput_per_s,
+            run.record.measurement.latency.mean_ms,
         )
         for run in imported(place, tmp_path).runs
         if run.record.measurement
@@ -74,9 +74,7 @@ def test_a_column_that_one_table_has_alone_is_left_out(tmp_path: Path) -> None:
     more = "run;vm_exits;tps\n1;7;90\n2;8;92\n"
     place = written(tmp_path, {"bare.csv": "run;tps\n1;100\n2;102\n", "kata.csv": more})
     rates = [
-        run.record.measurement["throughput_per_s"]
-        for run in imported(place, tmp_path).runs
-        if run.record.measurement
+        run.record.measurement.throughput_per_s for run in imported(place, tmp_path).runs if run.record.measurement
     ]
     assert rates == [100.0, 90.0, 102.0, 92.0]
 
@@ -113,8 +111,8 @@ def figures(made: Import, *conditions: str) -> dict[tuple[str, ...], tuple[float
     """(Arm, levels of conditions) → throughput and mean latency in ms."""
     return {
         (run.record.arm, *(run.record.levels[each] for each in conditions)): (
-            run.record.measurement["throughput_per_s"],
-            run.record.measurement["latency"]["mean_ms"],
+            run.record.measurement.throughput_per_s,
+            run.record.measurement.latency.mean_ms,
         )
         for run in made.runs
         if run.record.measurement
@@ -146,7 +144,7 @@ def test_durations_in_a_column_for_each_platform_are_runs_if_their_unit_is_told(
 def test_columns_that_are_numbered_are_repetitions(tmp_path: Path) -> None:
     place = written(tmp_path, {"tps.csv": "sut,run 1,run 2\nmetal,100,102\ndocker,90,92\n"})
     runs = [(run.record.arm, run.record.block, run.record.measurement) for run in imported(place, tmp_path).runs]
-    assert [(arm, block, measured and measured["throughput_per_s"]) for arm, block, measured in runs] == [
+    assert [(arm, block, measured and measured.throughput_per_s) for arm, block, measured in runs] == [
         ("metal", 1, 100.0),
         ("docker", 1, 90.0),
         ("metal", 2, 102.0),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields
 from pathlib import Path
 from random import Random
 from typing import get_args
@@ -13,10 +11,10 @@ import pytest
 from tare.analyze.validity.distortions import DISTORTIONS
 from tare.imports.contents import text_of
 from tare.imports.mapping import ToolParser
-from tare.imports.parsers.figures import must_be_plausible
+from tare.imports.parsers.figures import plausible
 from tare.imports.parsers.registry import PARSERS
 from tare.imports.reading import read_reports
-from tare.workloads import Measurement
+from tare.record.run_record import to_tree
 
 DATA = Path(__file__).parents[3] / "data"
 FILES = [
@@ -56,9 +54,9 @@ def test_a_report_has_figures_or_a_reason_and_says_what_the_parser_promises(name
         assert set(report.distortions) <= set(DISTORTIONS)
         assert 1 <= report.line <= len(text(path).split("\n"))
         if report.measurement is not None:
-            assert set(report.measurement) <= {each.name for each in fields(Measurement)}
-            assert report.measurement["throughput_per_s"] is None or report.measurement["throughput_per_s"] > 0
-            must_be_plausible(json.loads(json.dumps(report.measurement, allow_nan=False)))
+            assert report.measurement.throughput_per_s is None or report.measurement.throughput_per_s > 0
+            plausible(report.measurement)
+            to_tree(report.measurement)  # raises if a number is not finite
 
 
 @every_file
@@ -74,9 +72,9 @@ def test_a_report_that_is_cut_short_gives_no_other_figures(name: str, path: Path
     if path.name in LOGS:
         pytest.skip("a log has no end that shows that it is whole")
 
-    def rates(part: str) -> list[float]:
+    def rates(part: str) -> list[float | None]:
         measured = [report.measurement for report in PARSERS[name].reports(part, 1.0)]
-        return [each["throughput_per_s"] for each in measured if each is not None]
+        return [each.throughput_per_s for each in measured if each is not None]
 
     lines = whole.split("\n")
     for end in range(0, len(lines), 1 + len(lines) // 40):

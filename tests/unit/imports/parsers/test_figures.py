@@ -12,6 +12,7 @@ import pytest
 from tare.imports.contents import text_of
 from tare.imports.parsers import Report
 from tare.imports.parsers.registry import PARSERS
+from tare.record.run_record import to_tree
 
 DATA = Path(__file__).parents[3] / "data" / "imports"
 
@@ -23,8 +24,9 @@ def reports(name: str, file: str, max_error_share: float = 0.0) -> list[Report]:
 
 
 def measured(report: Report) -> Mapping[str, Any]:
+    """As a store has it."""
     assert report.measurement is not None, report.failure
-    return report.measurement
+    return to_tree(report.measurement)
 
 
 def known(report: Report) -> dict[str, float]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from tests.unit.run.parity.test_compare import record, settings, study
 
+from tare.record.measurement import Encryption, Measurement
 from tare.run.parity.compare import differences
 from tare.run.parity.declared import undeclared_encryption
 
-AGREED = {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "handshake_ms": 0.4}
+AGREED = Encryption("TLSv1.3", "TLS_AES_256_GCM_SHA384", 0.4)
 
 
 @pytest.mark.parametrize(
@@ -23,18 +24,18 @@ AGREED = {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "handshake_m
     ],
 )
 def test_what_connections_agreed_on_is_held_against_the_study(
-    tls: bool, agreed: dict[str, Any] | None, sentences: tuple[str, ...]
+    tls: bool, agreed: Encryption | None, sentences: tuple[str, ...]
 ) -> None:
-    assert undeclared_encryption(settings("container", tls=tls), {"encryption": agreed}) == sentences
+    assert undeclared_encryption(settings("container", tls=tls), agreed) == sentences
 
 
 def test_another_cipher_is_a_difference_and_a_measurement_to_come_is_none() -> None:
     before, to_come = record("bridge"), record("bridge")
     one, other = (
-        before.model_copy(update={"measurement": {"encryption": {**AGREED, "cipher": cipher}}})
+        before.model_copy(update={"measurement": Measurement(encryption=replace(AGREED, cipher=cipher))})
         for cipher in ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
     )
-    clear = before.model_copy(update={"measurement": {"encryption": None}})
+    clear = before.model_copy(update={"measurement": Measurement()})
     (difference,) = differences(study(), one, other)
     text = "connections: TLS cipher suite: TLS_AES_256_GCM_SHA384 in bridge, TLS_AES_128_GCM_SHA256 in bridge"
     assert str(difference) == text

@@ -41,11 +41,11 @@ def test_a_generation_has_every_arm_and_all_are_good(rig: Any, rotation: Any) ->
     assert [record.outcome for record in records if not record.outcome.ok] == []
     assert sorted(record.arm for record in records) == ["baseline-again", "other", "plain"]
     for record in records:
-        turns = record.measurement["turns"]
-        assert len(turns["operations"]) == ROUNDS
-        assert sum(turns["operations"]) == record.measurement["operations"] > 0
+        turns = record.measurement.turns
+        assert len(turns.operations) == ROUNDS
+        assert sum(turns.operations) == record.measurement.operations > 0
         seconds = ROUNDS * TURN_MS / 1000
-        assert record.measurement["throughput_per_s"] == pytest.approx(record.measurement["operations"] / seconds)
+        assert record.measurement.throughput_per_s == pytest.approx(record.measurement.operations / seconds)
     assert rig.leftovers == [], [record.notices for record in records]
 
 
@@ -78,7 +78,7 @@ def test_a_baseline_of_three_arms_has_two_turns_in_each_round(rig: Any, rotation
         "baseline-again": ROUNDS,
     }
     (plain,) = [record for record in records if record.arm == "plain"]
-    assert len(plain.measurement["turns"]["operations"]) == 2 * ROUNDS
+    assert len(plain.measurement.turns.operations) == 2 * ROUNDS
     (generation,) = generations_of(records)
     assert generation.rounds == ROUNDS
 
@@ -89,8 +89,9 @@ def _spans(record: RunRecord) -> list[tuple[float, float, str]]:
     assert record.measurement is not None
     length_s = (record.rotation["turn_ms"] + record.rotation["settle_ms"]) / 1000
     zero_s = record.rotation["numbers"][0] * length_s
-    turns = record.measurement["turns"]
-    pairs = zip(turns["settled_s"], turns["ends_s"], strict=True)
+    turns = record.measurement.turns
+    assert turns is not None
+    pairs = zip(turns.settled_s, turns.ends_s, strict=True)
     return [(zero_s + settled, zero_s + ends, record.arm) for settled, ends in pairs]
 
 

@@ -57,8 +57,8 @@ def test_the_choice_is_used_and_stands_in_each_record(
         assert all(counts.sum() > 0 for counts in trial.counts.values())
     for record in records:
         assert (record.rotation["turn_ms"], record.rotation["settle_ms"]) == (30.0, 12.0)
-        assert len(record.measurement["turns"]["operations"]) == 11
-        assert record.measurement["turns"]["slices"] is None
+        assert len(record.measurement.turns.operations) == 11
+        assert record.measurement.turns.slices is None
         assert TurnChoice.model_validate(record.pilot) == CHOICE
     (chosen,) = [event for event in rig.events if isinstance(event, MeasureChosen)]
     assert chosen.choice == CHOICE

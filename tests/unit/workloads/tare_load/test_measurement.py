@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "reference" / "workloads" / "tare-load.md"
 
 def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:
     measurement = parse(tmp_path, "closed", **CLOSED)
-    assert measurement.operations == sum(each.operations for each in measurement.by_operation.values()) > 1000
+    assert measurement.operations == sum(each.done for each in measurement.by_operation.values()) > 1000
     assert measurement.operations == sum(count for _, count in measurement.histogram)
     assert measurement.latency.blind_to_stalls
     assert measurement.latency.timed_from == "actual-send"
@@ -39,7 +39,7 @@ def test_throughput_is_of_what_was_completed_in_the_phase_whenever_it_began(tmp_
     measurement = parse(tmp_path, "closed", document=changed("closed", complete), **CLOSED)
     assert measurement.throughput_per_s == 2_000
     assert [window.throughput_per_s for window in measurement.windows] == [2_000] * 4
-    assert measurement.operations > 4_000
+    assert measurement.done > 4_000
 
 
 def test_a_lost_operation_is_one_of_those_with_a_latency(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_lost_operation_is_one_of_those_with_a_latency(tmp_path: Path) -> None
 
     document = changed("closed", lose)
     measurement = parse(tmp_path, "closed", document=document, **{**CLOSED, "max_error_share": 0.01})
-    assert sum(count for _, count in measurement.histogram) == measurement.operations + 1
+    assert sum(count for _, count in measurement.histogram) == measurement.done + 1
     assert measurement.by_operation["get"].answers["lost"] == 1
 
 
@@ -73,7 +73,7 @@ def test_connecting_is_an_operation_beside_the_throughput(tmp_path: Path) -> Non
         parse(tmp_path, "closed", document=json.dumps(tree), **renewed)
     measurement = parse(tmp_path, "closed", document=json.dumps(tree), **{**renewed, "max_error_share": 0.5})
     assert measurement.by_operation["connect"].answers == {"right": 0, "errors": 3}
-    assert measurement.operations == sum(measurement.by_operation[name].operations for name in ("get", "set"))
+    assert measurement.operations == sum(measurement.by_operation[name].done for name in ("get", "set"))
     with pytest.raises(RunFailed, match="requests_per_connection 10, but None"):
         parse(tmp_path, "closed", document=document, **CLOSED)
 
@@ -114,10 +114,10 @@ def test_an_open_loop_is_timed_from_the_intended_send(tmp_path: Path) -> None:
 
 def test_missed_arrivals_are_counted_and_no_failure(tmp_path: Path) -> None:
     measurement = parse(tmp_path, "over", **OVER)
-    assert measurement.details["missed"] > 0
+    assert (measurement.details["missed"] or 0) > 0
     assert measurement.details["scheduled"] == 800_000
-    assert measurement.details["delivered_share"] < 0.1
-    assert measurement.throughput_per_s * 2.0 <= measurement.operations
+    assert (measurement.details["delivered_share"] or 0) < 0.1
+    assert (measurement.throughput_per_s or 0) * 2.0 <= measurement.done
 
 
 def test_the_parts_of_a_percentile_add_up_to_it(tmp_path: Path) -> None:
