@@ -164,6 +164,11 @@ truth: setup ## Add comparisons with a known truth, of every protocol, to docs/t
 truth-page: setup ## Rebuild tables and chart of docs/guides/calibration.md from the ledger; MERGE="FILE…" adds other ledgers
 	@$(PY) -m bench.truth --show $(if $(MERGE),--merge $(MERGE)) $(TRUTH_PAGE)
 
+.PHONY: docs
+docs: ## Build the docs site in build/site, with search and the Python API; a warning fails it
+	@scripts/venv.sh docs
+	@$(PY) -m tools.docs_site
+
 guide-charts: setup ## Draw the charts of the guide on loops and rates from the stored data, or latency over load from a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 

@@ -1,14 +1,17 @@
 #!/bin/sh
-# Make .venv, or renew what has changed of it: venv.sh run (to use tare) | dev (to work on it).
+# Make .venv, or renew what has changed of it: venv.sh run (to use tare) | dev (to work on it) | docs (to build its site, too).
 # Versions and digests are those of constraints.txt. tare-probe is built by cargo in target/, or in $CARGO_TARGET_DIR; a new clone
 # takes what another one on this machine built (scripts/rust_cache.sh).
 set -eu
 cd "$(dirname "$0")/.."
 
 kind=${1:-dev}
+# What serves the kind: its own environment, or one with more in it.
 case $kind in
-    run | dev) ;;
-    *) echo "usage: scripts/venv.sh [run|dev]" >&2; exit 2 ;;
+    run) serving="run dev docs" ;;
+    dev) serving="dev docs" ;;
+    docs) serving=docs ;;
+    *) echo "usage: scripts/venv.sh [run|dev|docs]" >&2; exit 2 ;;
 esac
 
 # An environment cannot be moved, so the place counts too.
@@ -17,7 +20,12 @@ crates=$(find Cargo.toml Cargo.lock crates -type f -print0 | LC_ALL=C sort -z | 
 
 # is STAMP CONTENT: whether that is what was installed.
 is() { [ -f ".venv/tare-$1.stamp" ] && [ "$(cat ".venv/tare-$1.stamp")" = "$2" ]; }
-fresh() { is "$1" "$state" && .venv/bin/python -c '' 2>/dev/null; }
+fresh() {
+    for each in $serving; do
+        is "$each" "$state" && .venv/bin/python -c '' 2>/dev/null && return
+    done
+    return 1
+}
 pip() { .venv/bin/python -m pip "$@"; }
 quiet() { pip install --quiet --disable-pip-version-check --no-input --retries 10 "$@"; }
 install() {
@@ -41,7 +49,8 @@ by_uv() (
         [ -z "$value" ] || export "${pair%%=*}=$value"
     done
     set -- --requirements pyproject.toml maturin
-    [ "$kind" != dev ] || set -- "$@" --extra dev
+    [ "$kind" = run ] || set -- "$@" --extra dev
+    [ "$kind" != docs ] || set -- "$@" --extra docs
     UV_HTTP_TIMEOUT=180 .venv/bin/uv pip install --quiet --no-progress --python .venv/bin/python \
         --constraints constraints.txt "$@"
 )
@@ -53,7 +62,7 @@ dependencies() {
 }
 
 changed=
-if ! fresh "$kind" && ! { [ "$kind" = run ] && fresh dev; }; then
+if ! fresh; then
     changed=all
 elif ! is crates "$crates" || [ ! -x .venv/bin/tare-probe ]; then
     changed=crates
