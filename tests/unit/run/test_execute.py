@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tare.record.network_path import Hop
 from tare.record.run_record import Phase
 from tare.run.resume import StudyState
 
@@ -28,7 +29,9 @@ def test_a_good_record_is_whole(rig: Any, plans: Any) -> None:
     assert record.measurement is not None
     assert record.measurement.operations > 0
     assert record.effective is not None
-    assert record.path == {"server": "127.0.0.1", "client": "127.0.0.1"}
+    assert record.path is not None
+    assert record.path.hop is Hop.LOOPBACK
+    assert record.path.client_dialled.address == "127.0.0.1"
     assert record.parity["sut"] is not None
     assert record.parity["client"] is not None
     assert record.images["sut"]["digest"]
