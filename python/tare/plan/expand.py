@@ -36,6 +36,9 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors": {},
     "settings.sut.nodes": 1,
     "settings.sut.tls": False,
+    "settings.sut.bind": None,
+    "settings.sut.log_driver": "json-file",
+    "settings.sut.log_target": "stderr",
     "settings.sut.engine": None,
     "settings.client.engine": None,
     **{f"settings.{side}.limits.cpu_weight": None for side in ("sut", "client")},
@@ -57,6 +60,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.vm": None,
     "settings.sut.pod": None,
     "settings.client.own_host": False,
+    "settings.workload.requests_per_connection": None,
 }
 """Dotted paths of later keys → their defaults; `*` is any key. An inner key comes before its parent, which equals
 its default only after the inner key was removed."""
