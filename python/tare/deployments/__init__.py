@@ -40,7 +40,8 @@ class Limits:
     `nofile`, `nproc`: resource limits, soft = hard. `disk_iops`: limit of reads per second, and the same limit of
     writes per second, on each disk of the host. `shm_bytes`: size of /dev/shm; `None`: the host's own for a bare
     task, the guest's own in a virtual machine, the engine's 64 MiB in a container. `memlock_bytes`: memory that may
-    be locked, soft = hard.
+    be locked, soft = hard. `swap_bytes`: swap beside `memory_bytes`; `None`: none. `mems`: list of NUMA nodes as in
+    cpuset.mems. `pids`: most processes and threads.
     """
 
     cpus: str | None = None
@@ -52,6 +53,14 @@ class Limits:
     disk_iops: int | None = None
     shm_bytes: int | None = None
     memlock_bytes: int | None = None
+    swap_bytes: int | None = None
+    mems: str | None = None
+    pids: int | None = None
+
+    @property
+    def memory_and_swap_bytes(self) -> int:
+        """Limit of memory and swap together, as v1 and engines count; `memory_bytes` must be set."""
+        return (self.memory_bytes or 0) + (self.swap_bytes or 0)
 
 
 @dataclass(frozen=True)
@@ -302,6 +311,12 @@ class Observation:
     """Size of the /dev/shm that the program sees."""
     network_settings: Mapping[str, str] | None = None
     """Sysctls of the task's network namespace; `None`: not readable, as without root or in a virtual machine."""
+    swap_limit: str | None = None
+    """Swap that its group may use beside its memory, in bytes, or `max`; `None`: the kernel does not count it."""
+    mems_allowed: str | None = None
+    """NUMA nodes of its memory: Mems_allowed_list of /proc/PID/status."""
+    pids_limit: str | None = None
+    """Most processes and threads of its group, or `max`."""
     log_driver: str | None = None
     """What the engine does with the output of the task's container; `None` without an engine."""
     guest: Mapping[str, Any] | None = None

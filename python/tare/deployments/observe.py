@@ -23,7 +23,10 @@ _LIMIT_FILES = (
     ("cpu", "cpu.cfs_quota_us"),
     ("cpu", "cpu.cfs_period_us"),
     ("memory", "memory.limit_in_bytes"),
+    ("memory", "memory.memsw.limit_in_bytes"),
     ("memory", "memory.max"),
+    ("memory", "memory.swap.max"),
+    ("pids", "pids.max"),
     ("blkio", "blkio.throttle.read_iops_device"),
     ("blkio", "blkio.throttle.write_iops_device"),
     ("io", "io.max"),
@@ -67,6 +70,8 @@ def observe(
     groups = fetched(host, [file for file in files if file is not None])
     weight, quota = _cpu_weight(groups, cgroups, paths), _cpu_quota(groups, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(groups, cgroups, paths), _disk_iops(groups, cgroups, paths)
+    swap_limit = _swap_limit(groups, cgroups, paths)
+    pids_limit = _in_cgroup(groups, cgroups, paths, "pids", "pids.max")
     shm_bytes = shm_bytes_of(host, pid, mountinfo)
     network_settings = network_settings_of(host, pid, sysctls)
     environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
@@ -92,6 +97,9 @@ def observe(
         id_map=id_map,
         root_mount=mounts_of(mountinfo, ["/"]).get("/"),
         shm_bytes=shm_bytes,
+        swap_limit=swap_limit,
+        mems_allowed=status.get("Mems_allowed_list"),
+        pids_limit=pids_limit,
         network_settings=network_settings,
     )
 
@@ -190,6 +198,15 @@ def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int
         host, cgroups, paths, "memory", "memory.max"
     )
     return None if value in (None, "max") or int(value) >= _V1_NO_LIMIT else int(value)
+
+
+def _swap_limit(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> str | None:
+    """Swap beside the memory, in bytes or `max`; v1 limits both together. `None` without swap accounting."""
+    both = _in_cgroup(host, cgroups, paths, "memory", "memory.memsw.limit_in_bytes")
+    if both is None:
+        return _in_cgroup(host, cgroups, paths, "memory", "memory.swap.max")
+    memory = _memory_bytes(host, cgroups, paths)
+    return "max" if memory is None or int(both) >= _V1_NO_LIMIT else str(max(0, int(both) - memory))
 
 
 def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:

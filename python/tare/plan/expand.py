@@ -47,7 +47,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     **{
         f"settings.{side}.limits.{key}": None
         for side in ("sut", "client")
-        for key in ("disk_iops", "shm", "memlock")
+        for key in ("disk_iops", "shm", "memlock", "swap", "mems", "pids")
     },
     "settings.sut.storage.sync": None,
     "settings.sut.storage.rsize": None,

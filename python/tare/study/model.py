@@ -53,7 +53,8 @@ class LimitsSpec(Strict):
 
     `disk_iops`: reads a second, and as many writes, on each disk of the host. `shm`: size of /dev/shm; by default,
     the host's own for bare, half of the memory in a virtual machine, 64M in a container. `memlock`: memory that may
-    be locked; by default, as much as the host allows.
+    be locked; by default, as much as the host allows. `swap`: swap beside the memory; none by default. `mems`: NUMA
+    nodes of its memory, a list. `pids`: most processes and threads.
     """
 
     cpus: CpuList | None = None
@@ -66,12 +67,19 @@ class LimitsSpec(Strict):
     disk_iops: Count | None = Field(default=None, gt=0)
     shm: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     memlock: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
+    swap: str | None = Field(default=None, pattern=r"^(0|[1-9]\d*[KMG]?)$")
+    mems: CpuList | None = None
+    pids: Count | None = Field(default=None, gt=0)
 
     @property
     def in_cgroups(self) -> bool:
         """Whether a control group enforces any of the limits."""
         return any(
-            limit is not None for limit in (self.cpus, self.cpu_quota, self.cpu_weight, self.memory, self.disk_iops)
+            limit is not None
+            for limit in (
+                *(self.cpus, self.cpu_quota, self.cpu_weight, self.memory, self.disk_iops),
+                *(self.swap, self.mems, self.pids),
+            )
         )
 
     @field_validator("memory")

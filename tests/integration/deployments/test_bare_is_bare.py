@@ -59,6 +59,19 @@ def test_a_limit_gives_every_deployment_the_same(
     assert seen.limits["Max locked memory"] == "131072 131072"
 
 
+def test_swap_memory_nodes_and_processes_are_limited_alike(
+    deployment: Deployment, make_task: MakeTask, started: Started
+) -> None:
+    limits = Limits(memory_bytes=64 << 20, swap_bytes=8 << 20, mems="0", pids=50)
+    seen = deployment.observe(started(deployment, make_task("sleep", "1000", name="limited", limits=limits)))
+    accounted = seen.swap_limit is not None  # the kernel may be started with swapaccount=0
+    assert not accounted or seen.swap_limit == str(8 << 20)
+    assert seen.mems_allowed == "0"
+    assert seen.pids_limit == "50"
+    free = deployment.observe(started(deployment, make_task("sleep", "1000", name="free")))
+    assert free.swap_limit in (None, "max")
+
+
 def test_an_untracked_task_has_a_loopback_device_and_nothing_else(
     bare: Deployment, make_task: MakeTask, started: Started
 ) -> None:

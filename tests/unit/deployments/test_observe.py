@@ -26,6 +26,7 @@ from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).parents[2] / "data"
 HYBRID = (DATA / "mountinfo-cgroup-hybrid.txt").read_text()
+V1 = "33 24 0:29 / /sys/fs/cgroup/memory rw shared:3 - cgroup cgroup rw,memory\n"
 V2 = "35 24 0:30 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"
 LIMITS = """\
 Limit                     Soft Limit           Hard Limit           Units     
@@ -137,6 +138,26 @@ def test_v2_limits_are_read() -> None:
     host.files["/sys/fs/cgroup/tare/r/t/memory.max"] = b"max\n"
     seen = observe(host, parse_cgroups(V2), process.pid, [])
     assert (seen.cpu_quota, seen.memory_bytes) == (None, None)
+    host.files["/sys/fs/cgroup/tare/r/t/memory.swap.max"] = b"4096\n"
+    host.files["/sys/fs/cgroup/tare/r/t/pids.max"] = b"max\n"
+    seen = observe(host, parse_cgroups(V2), process.pid, [])
+    assert (seen.swap_limit, seen.pids_limit) == ("4096", "max")
+
+
+@pytest.mark.parametrize(
+    ("memory", "both", "swap"),
+    [("1048576", "1052672", "4096"), ("1048576", "9223372036854771712", "max"), ("1048576", None, None)],
+)
+def test_v1_limits_memory_and_swap_together(memory: str, both: str | None, swap: str | None) -> None:
+    host = FakeHost()
+    process = host.spawn()
+    group = "/sys/fs/cgroup/memory/t"
+    host.files |= {
+        f"/proc/{process.pid}/cgroup": b"4:memory:/t\n",
+        f"{group}/memory.limit_in_bytes": memory.encode(),
+        **({} if both is None else {f"{group}/memory.memsw.limit_in_bytes": both.encode()}),
+    }
+    assert observe(host, parse_cgroups(V1), process.pid, []).swap_limit == swap
 
 
 def test_a_process_that_ended_meanwhile_is_not_observed_rather_than_observed_without_anything() -> None:

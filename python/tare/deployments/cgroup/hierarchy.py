@@ -150,6 +150,8 @@ def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iter
         yield from _inherit_cpuset(f"{mount}/{path}", read)
         if limits.cpus is not None:
             yield Write(f"{mount}/{path}/cpuset.cpus", limits.cpus)
+    if limits.mems is not None:
+        yield Write(f"{_required_mount(cgroups, 'cpuset')}/{path}/cpuset.mems", limits.mems)
     yield from _limits_v1(cgroups, path, limits, read)
 
 
@@ -176,8 +178,11 @@ def _limits_v1(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Itera
     if limits.memory_bytes is not None:
         directory = f"{_required_mount(cgroups, 'memory')}/{path}"
         yield Write(f"{directory}/memory.limit_in_bytes", str(limits.memory_bytes))
-        if read(f"{directory}/memory.memsw.limit_in_bytes") is not None:  # absent without swap accounting
-            yield Write(f"{directory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+        if limits.swap_bytes or read(f"{directory}/memory.memsw.limit_in_bytes") is not None:
+            # absent without swap accounting: then there is nothing to set, unless swap is asked for
+            yield Write(f"{directory}/memory.memsw.limit_in_bytes", str(limits.memory_and_swap_bytes))
+    if limits.pids is not None:
+        yield Write(f"{_required_mount(cgroups, 'pids')}/{path}/pids.max", str(limits.pids))
     if limits.disk_iops is not None:
         directory = f"{_required_mount(cgroups, 'blkio')}/{path}"
         for disk in disks(read):
@@ -194,7 +199,11 @@ def _limits_v2(directory: str, limits: Limits, read: Read) -> Iterator[Write]:
         yield Write(f"{directory}/cpu.max", f"{quota} {CPU_PERIOD_US}")
     if limits.memory_bytes is not None:
         yield Write(f"{directory}/memory.max", str(limits.memory_bytes))
-        yield Write(f"{directory}/memory.swap.max", "0")
+        yield Write(f"{directory}/memory.swap.max", str(limits.swap_bytes or 0))
+    if limits.mems is not None:
+        yield Write(f"{directory}/cpuset.mems", limits.mems)
+    if limits.pids is not None:
+        yield Write(f"{directory}/pids.max", str(limits.pids))
     if limits.disk_iops is not None:
         for disk in disks(read):
             value = f"{disk.device} riops={limits.disk_iops} wiops={limits.disk_iops}"

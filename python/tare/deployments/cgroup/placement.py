@@ -290,7 +290,11 @@ def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
     if quota is not None:
         properties += [f"CPUQuota={quota / 1000:g}%", "CPUQuotaPeriodSec=100ms"]
     if limits.memory_bytes is not None:
-        properties += [f"MemoryMax={limits.memory_bytes}", "MemorySwapMax=0"]
+        properties += [f"MemoryMax={limits.memory_bytes}", f"MemorySwapMax={limits.swap_bytes or 0}"]
+    if limits.mems is not None:
+        properties.append(f"AllowedMemoryNodes={limits.mems}")
+    if limits.pids is not None:
+        properties.append(f"TasksMax={limits.pids}")
     if limits.disk_iops is not None:
         for disk in disks(read):
             properties += [f"IO{way}IOPSMax={disk.path} {limits.disk_iops}" for way in ("Read", "Write")]

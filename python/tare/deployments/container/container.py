@@ -233,7 +233,11 @@ class Container:
         if (quota := cpu_quota_us(limits)) is not None:
             placed |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": quota}
         if limits.memory_bytes is not None:
-            placed |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes}
+            placed |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_and_swap_bytes}
+        if limits.mems is not None:
+            placed["cpuset_mems"] = limits.mems
+        if limits.pids is not None:
+            placed["pids_limit"] = limits.pids
         if limits.disk_iops is not None:
             rates = [{"Path": disk.path, "Rate": limits.disk_iops} for disk in disks(self._host.read)]
             placed |= {"device_read_iops": rates, "device_write_iops": rates}

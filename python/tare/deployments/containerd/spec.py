@@ -85,12 +85,16 @@ def _resources(task: Task, place: Place) -> dict[str, Any]:
     limits, resources, cpu = task.limits, dict[str, Any](), dict[str, Any]()
     if limits.cpus is not None:
         cpu["cpus"] = limits.cpus
+    if limits.mems is not None:
+        cpu["mems"] = limits.mems
     if (quota := cpu_quota_us(limits)) is not None:
         cpu |= {"period": CPU_PERIOD_US, "quota": quota}
     if cpu:
         resources["cpu"] = cpu
     if limits.memory_bytes is not None:
-        resources["memory"] = {"limit": limits.memory_bytes, "swap": limits.memory_bytes}
+        resources["memory"] = {"limit": limits.memory_bytes, "swap": limits.memory_and_swap_bytes}
+    if limits.pids is not None:
+        resources["pids"] = {"limit": limits.pids}
     if limits.disk_iops is not None:
         rates = [_rate(disk, limits.disk_iops) for disk in place.disks]
         resources["blockIO"] = {"throttleReadIOPSDevice": rates, "throttleWriteIOPSDevice": rates}

@@ -20,6 +20,9 @@ def limits_of(spec: LimitsSpec) -> Limits:
         disk_iops=spec.disk_iops,
         shm_bytes=None if spec.shm is None else size_bytes(spec.shm),
         memlock_bytes=None if spec.memlock is None else size_bytes(spec.memlock),
+        swap_bytes=None if spec.swap is None else size_bytes(spec.swap),
+        mems=spec.mems,
+        pids=spec.pids,
     )
 
 

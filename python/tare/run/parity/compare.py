@@ -36,6 +36,8 @@ from tare.study.values import cpu_set
 
 _ABSENT = "not there"
 CPU_SET = "SUT: CPU set"
+_GROUPS_ALIKE = frozenset({"bare", "container"})
+"""Deployments whose groups get the same limits of memory and swap from a study, on the same memory nodes."""
 _PLACED = ("sut.limits.cpus", "client.limits.cpus")
 """Settings that a duet changes for both arms in turn; `declared` checks that each arm runs on its slot's CPUs."""
 
@@ -98,7 +100,11 @@ def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
     """Return the properties that necessarily differ between the deployments of two arms on a property's side."""
     side = "client" if name.startswith("client") else "sut"
     pair = frozenset(_deployment(record, side) for record in (one, other))
-    return BY_NATURE.get(pair, frozenset())
+    if len(pair) < 2:
+        return BY_NATURE.get(pair, frozenset())
+    # unless a study sets it, systemd and Podman limit the number of processes, each in its own way
+    own = {"pids"} if pair == _GROUPS_ALIKE else {"pids", "swap", "mems"}
+    return BY_NATURE.get(pair, frozenset()) | own
 
 
 def changed_during(

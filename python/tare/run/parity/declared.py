@@ -13,7 +13,7 @@ from tare.record.measurement import Encryption
 from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
-from tare.study.model import ArmSettings, Placement, StorageSpec, SutSpec
+from tare.study.model import ArmSettings, LimitsSpec, Placement, StorageSpec, SutSpec
 from tare.study.rules.placement import REACHES_OTHERS, SERVES_OTHERS
 from tare.study.values import (
     POD_NETWORKS,
@@ -146,6 +146,7 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     memory = seen.get("memory_bytes")
     if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
         yield f"memory limit: {wanted} declared, {memory or 'none'} in force"
+    yield from _more_limits(limits, seen)
     iops = seen.get("disk_iops")
     if limits.disk_iops != iops:
         yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
@@ -159,6 +160,17 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _more_limits(limits: LimitsSpec, seen: Mapping[str, Any]) -> Iterator[str]:
+    swap, in_force = None if limits.swap is None else size_bytes(limits.swap), str(seen.get("swap_limit") or "none")
+    if swap is not None and not (in_force.isdecimal() and abs(int(in_force) - swap) < 1 << 16):  # whole pages
+        yield f"swap limit: {swap} declared, {in_force} in force"
+    if limits.pids is not None and seen.get("pids_limit") != str(limits.pids):
+        yield f"limit of processes: {limits.pids} declared, {seen.get('pids_limit') or 'none'} in force"
+    mems = seen.get("mems_allowed")
+    if limits.mems is not None and mems is not None and cpu_set(mems) != cpu_set(limits.mems):
+        yield f"NUMA nodes of its memory: {limits.mems} declared, {mems} in force"
 
 
 def _sysctls(placement: Placement, seen: Mapping[str, str] | None) -> Iterator[str]:

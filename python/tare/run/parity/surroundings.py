@@ -27,5 +27,8 @@ class Surrounding:
 
 SURROUNDINGS: tuple[Surrounding, ...] = (
     Surrounding("shm_bytes", "size of /dev/shm", ("limits.shm", "limits.memory"), "shm"),
-    Surrounding("log_driver", "log driver", ("log_driver", "engine", "deployment")),
+    Surrounding("swap_limit", "swap limit", ("limits.swap", "limits.memory"), "swap"),
+    Surrounding("mems_allowed", "NUMA nodes of its memory", ("limits.mems",), "mems"),
+    Surrounding("pids_limit", "limit of processes", ("limits.pids", "engine"), "pids"),
+    Surrounding("log_driver", "log driver", ("log_driver", "engine")),
 )

@@ -12,6 +12,7 @@ from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
 from tare.study.rules.cluster_pods import refuse_cluster_pod
 from tare.study.rules.containerd import refuse_containerd
+from tare.study.rules.limits import refuse_limits
 from tare.study.rules.pods import refuse_pod
 from tare.study.rules.refusal import Refusal
 from tare.study.rules.socket import refuse_bind, refuse_socket_placement
@@ -44,7 +45,9 @@ def refuse_placement(
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
-    if (without := refuse_socket_placement(sut, client) or refuse_bind(sut, client)) is not None:
+    if (
+        without := refuse_socket_placement(sut, client) or refuse_bind(sut, client) or refuse_limits(sut, client)
+    ) is not None:
         return without
     if (pod := refuse_pod(sut, client) or refuse_cluster_pod(sut, client)) is not None:
         return pod

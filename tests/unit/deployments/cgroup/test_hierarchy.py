@@ -126,6 +126,30 @@ def test_v1_limits() -> None:
     ]
 
 
+MORE = Limits(memory_bytes=1 << 30, swap_bytes=1 << 20, mems="0", pids=500)
+
+
+def test_v1_limits_of_swap_nodes_and_processes() -> None:
+    text = V1 + "34 25 0:31 / /sys/fs/cgroup/pids rw shared:14 - cgroup cgroup rw,pids\n"
+    root = "/sys/fs/cgroup"
+    files = Files(**{f"{root}/cpuset/t/{name}": "0" for name in ("cpuset.cpus", "cpuset.mems")})
+    assert list(leaf_writes(parse_cgroups(text), "t", MORE, files.read)) == [
+        Write(f"{root}/cpuset/t/cpuset.mems", "0"),
+        Write(f"{root}/memory/t/memory.limit_in_bytes", "1073741824"),
+        Write(f"{root}/memory/t/memory.memsw.limit_in_bytes", "1074790400"),
+        Write(f"{root}/pids/t/pids.max", "500"),
+    ]
+
+
+def test_v2_limits_of_swap_nodes_and_processes() -> None:
+    assert list(leaf_writes(parse_cgroups(V2), "t", MORE, Files().read)) == [
+        Write("/sys/fs/cgroup/t/memory.max", "1073741824"),
+        Write("/sys/fs/cgroup/t/memory.swap.max", "1048576"),
+        Write("/sys/fs/cgroup/t/cpuset.mems", "0"),
+        Write("/sys/fs/cgroup/t/pids.max", "500"),
+    ]
+
+
 def test_v1_swap_is_not_limited_where_it_is_not_accounted() -> None:
     limits = Limits(memory_bytes=1 << 20)
     paths = [write.path for write in leaf_writes(parse_cgroups(V1), "t", limits, Files().read)]

@@ -155,6 +155,13 @@ def test_systemd_is_given_the_same_limits() -> None:
         "IOReadIOPSMax=/dev/sda 500",
         "IOWriteIOPSMax=/dev/sda 500",
     )
+    more = Limits(memory_bytes=1 << 20, swap_bytes=4096, mems="0-1", pids=9)
+    assert scope_properties(more, host.read)[1:] == (
+        "MemoryMax=1048576",
+        "MemorySwapMax=4096",
+        "AllowedMemoryNodes=0-1",
+        "TasksMax=9",
+    )
     assert scope_properties(TASK.limits, host.read) == (
         "Delegate=yes",
         "AllowedCPUs=0",

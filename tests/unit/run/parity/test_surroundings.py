@@ -1,0 +1,62 @@
+"""What lies around a program: compared where both runs have it, and explained by the key that sets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
+from tests.unit.run.parity.test_compare import found as differences_of
+
+from tare.run.parity.declared import undeclared
+from tare.study.model import LimitsSpec
+
+MORE = LimitsSpec(memory="1G", swap="1M", mems="0", pids=9)
+IN_FORCE: dict[str, Any] = {
+    "memory_bytes": 1 << 30,
+    "swap_limit": "1048576",
+    "pids_limit": "9",
+    "mems_allowed": "0",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, []),
+        ({"swap_limit": "max"}, ["SUT: swap limit: 1048576 declared, max in force"]),
+        ({"swap_limit": None}, ["SUT: swap limit: 1048576 declared, none in force"]),
+        ({"pids_limit": "max"}, ["SUT: limit of processes: 9 declared, max in force"]),
+        ({"mems_allowed": "0-1"}, ["SUT: NUMA nodes of its memory: 0 declared, 0-1 in force"]),
+    ],
+)
+def test_limits_are_as_declared(changes: dict[str, Any], why: list[str]) -> None:
+    placed = settings(limits=MORE)
+    parity = {"sut": observation(**{**IN_FORCE, **changes}), "client": observation()}
+    assert [each for each in undeclared(placed, parity, None, TOKEN) if "cgroup" not in each] == why
+
+
+@pytest.mark.parametrize(
+    ("key", "one", "other", "factor", "name"),
+    [
+        ("swap_limit", "0", "max", "sut.limits.swap", "swap limit"),
+        ("mems_allowed", "0", "0-1", "sut.limits.mems", "NUMA nodes of its memory"),
+        ("pids_limit", "max", "2048", "sut.limits.pids", "limit of processes"),
+        ("log_driver", "json-file", "local", "sut.log_driver", "log driver"),
+    ],
+)
+def test_each_is_compared_and_explained_by_its_factor(
+    key: str, one: str, other: str, factor: str, name: str
+) -> None:
+    there, here = record("host", sut={key: one}), record("bridge", sut={key: other})
+    assert differences_of(there, here) == [f"SUT: {name}: {one} in host, {other} in bridge"]
+    assert differences_of(there, here, study((factor,))) == []
+    assert differences_of(record("host"), here) == []  # of an older tare, which did not read it
+
+
+def test_engines_limit_processes_in_their_own_way_and_swap_as_bare_has_it() -> None:
+    bare = record("bare", sut={"pids_limit": "max", "swap_limit": "0"})
+    assert differences_of(bare, record("bridge", sut={"pids_limit": "2048", "swap_limit": "0"})) == []
+    assert differences_of(bare, record("bridge", sut={"swap_limit": "max"})) == [
+        "SUT: swap limit: 0 in bare, max in bridge"
+    ]
