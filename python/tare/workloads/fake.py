@@ -25,7 +25,7 @@ run_dir, host, port, job = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.load
 password = open(f"{run_dir}/fake.secret").read()
 
 def connect():
-    stream = socket.create_connection((host, port), timeout=5).makefile("rw")
+    stream = socket.create_connection((host, port), timeout=30).makefile("rw")
     if ask(stream, f"auth {password}") != "ok":
         sys.exit("access denied")
     return stream

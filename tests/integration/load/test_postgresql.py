@@ -130,7 +130,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
     port = free_port()
     run = tare_load("run", "--protocol", "postgresql", "--address", f"127.0.0.1:{port}", "--job", path)
     assert run.code == 3
-    assert run.stderr.endswith("connection refused: is the server running, and does it listen on this port?")
+    assert run.stderr.endswith("connection refused: is the server running, and does it listen there?")
 
 
 def test_a_server_that_is_killed_ends_the_run_long_before_its_time_with_its_counts(tmp_path: Path) -> None:
