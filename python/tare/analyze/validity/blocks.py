@@ -31,8 +31,8 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "few-blocks",
                 arm,
-                f"{counted(len(ratios), 'block')}; with fewer than {FEWEST} an interval is reliable only if noise is "
-                "normal",
+                f"{counted(len(ratios), 'block')}; with fewer than {FEWEST} an interval is reliable only if noise "
+                "is normal",
                 (),
                 _more_blocks(evidence),
             )
