@@ -317,6 +317,22 @@ class Observation:
     """NUMA nodes of its memory: Mems_allowed_list of /proc/PID/status."""
     pids_limit: str | None = None
     """Most processes and threads of its group, or `max`."""
+    security_label: str | None = None
+    """Label of AppArmor, or of SELinux without its level, from /proc/PID/attr/current."""
+    seccomp_filters: str | None = None
+    """Number of filters of system calls, from /proc/PID/status."""
+    disk_interface: str | None = None
+    """`io_uring`, `libaio` or `neither`, by the program's open files and mappings."""
+    huge_pages: str | None = None
+    """Whether it holds explicit huge pages: `some` or `none`."""
+    locked_memory: str | None = None
+    """Whether it has locked memory: `some` or `none`."""
+    swappiness: str | None = None
+    """memory.swappiness of its group, which only control groups v1 have."""
+    hugetlb_limit: str | None = None
+    """Limit of its group on explicit huge pages of 2 MiB, in bytes, or `max`."""
+    io_weight: str | None = None
+    """Weight of its group in disk operations."""
     log_driver: str | None = None
     """What the engine does with the output of the task's container; `None` without an engine."""
     guest: Mapping[str, Any] | None = None

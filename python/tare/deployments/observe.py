@@ -9,13 +9,14 @@ from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import Cgroups, limited, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
 from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
+from tare.deployments.obtained import disk_interface, hugetlb_limit, network_of, security_label, some
 from tare.errors import HostSilent, RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
 from tare.sites.read_ahead import fetched
 from tare.sites.reading import sysctls as sysctls_in
 
-_OF_PROCESS = ("cgroup", "environ", "limits", "mountinfo", "oom_score_adj", "status", "uid_map")
+_OF_PROCESS = ("attr/current", "cgroup", "environ", "limits", "mountinfo", "oom_score_adj", "status", "uid_map")
 _LIMIT_FILES = (
     ("cpu", "cpu.shares"),
     ("cpu", "cpu.weight"),
@@ -27,6 +28,12 @@ _LIMIT_FILES = (
     ("memory", "memory.max"),
     ("memory", "memory.swap.max"),
     ("pids", "pids.max"),
+    ("memory", "memory.swappiness"),
+    ("hugetlb", "hugetlb.2MB.limit_in_bytes"),
+    ("hugetlb", "hugetlb.2MB.max"),
+    ("blkio", "blkio.weight"),
+    ("blkio", "blkio.bfq.weight"),
+    ("io", "io.weight"),
     ("blkio", "blkio.throttle.read_iops_device"),
     ("blkio", "blkio.throttle.write_iops_device"),
     ("io", "io.max"),
@@ -74,6 +81,13 @@ def observe(
     pids_limit = _in_cgroup(groups, cgroups, paths, "pids", "pids.max")
     shm_bytes = shm_bytes_of(host, pid, mountinfo)
     network_settings = network_settings_of(host, pid, sysctls)
+    if network_settings is not None:
+        network_settings = {**network_settings, **network_of(host, pid)}
+    own_disk_interface = disk_interface(host, pid)
+    weights = (("blkio", "blkio.weight"), ("blkio", "blkio.bfq.weight"), ("io", "io.weight"))
+    pages = [
+        _in_cgroup(groups, cgroups, paths, "hugetlb", f"hugetlb.2MB.{name}") for name in ("limit_in_bytes", "max")
+    ]
     environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
     stat = _last_look(host, pid)
     return Observation(
@@ -100,6 +114,14 @@ def observe(
         swap_limit=swap_limit,
         mems_allowed=status.get("Mems_allowed_list"),
         pids_limit=pids_limit,
+        security_label=security_label(_text(process, f"/proc/{pid}/attr/current")),
+        seccomp_filters=status.get("Seccomp_filters"),
+        disk_interface=own_disk_interface,
+        huge_pages=some(status.get("HugetlbPages")),
+        locked_memory=some(status.get("VmLck")),
+        swappiness=_in_cgroup(groups, cgroups, paths, "memory", "memory.swappiness"),
+        hugetlb_limit=hugetlb_limit(*pages),
+        io_weight=next((value for each in weights if (value := _in_cgroup(groups, cgroups, paths, *each))), None),
         network_settings=network_settings,
     )
 

@@ -72,6 +72,19 @@ def test_swap_memory_nodes_and_processes_are_limited_alike(
     assert free.swap_limit in (None, "max")
 
 
+def test_what_a_program_obtained_is_read(
+    bare: Deployment, container: Deployment, make_task: MakeTask, started: Started
+) -> None:
+    for name, each in (("bare", bare), ("container", container)):
+        seen = each.observe(started(each, make_task("sleep", "1000", name=name)))
+        assert (seen.disk_interface, seen.huge_pages, seen.locked_memory) == ("neither", "none", "none")
+        assert seen.network_settings is not None
+        assert seen.network_settings["MTU of loopback"] == Path("/sys/class/net/lo/mtu").read_text().strip()
+        assert seen.network_settings["name servers"] != ""
+        if seen.seccomp_filters is not None:  # since Linux 5.9
+            assert (seen.seccomp_filters == "0") == (name == "bare")
+
+
 def test_an_untracked_task_has_a_loopback_device_and_nothing_else(
     bare: Deployment, make_task: MakeTask, started: Started
 ) -> None:

@@ -19,6 +19,7 @@ from tare.sites import Host
 
 _NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
 _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+_V2_READ = (*_V2_CONTROLLERS, "hugetlb")
 _NESTED = "/container"
 _CPUSET = ("cpuset.cpus", "cpuset.mems")
 
@@ -56,7 +57,7 @@ class Cgroups:
         """Mount point of the hierarchy that holds a controller; `None` if there is none."""
         for hierarchy in self.hierarchies:
             unified = hierarchy.unified and self.kind is CgroupKind.V2
-            if controller in hierarchy.controllers or (unified and controller in _V2_CONTROLLERS):
+            if controller in hierarchy.controllers or (unified and controller in _V2_READ):
                 return hierarchy.mount
         return None
 

@@ -103,7 +103,7 @@ def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
     if len(pair) < 2:
         return BY_NATURE.get(pair, frozenset())
     # unless a study sets it, systemd and Podman limit the number of processes, each in its own way
-    own = {"pids"} if pair == _GROUPS_ALIKE else {"pids", "swap", "mems"}
+    own = {"pids", "label"} if pair == _GROUPS_ALIKE else {"pids", "label", "swap", "mems", "group"}
     return BY_NATURE.get(pair, frozenset()) | own
 
 

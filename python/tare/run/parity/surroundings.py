@@ -25,10 +25,22 @@ class Surrounding:
             yield seen[self.key]
 
 
+_SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
+_SERVER = ("image", "database")
+_DISK = (*_SECCOMP, *_SERVER, "settings.innodb_use_native_aio", "settings.io_method", "settings.io_uring")
+_PAGES = (*_SERVER, "limits.memlock", "settings.huge_pages", "settings.large_pages", "settings.memlock")
 SURROUNDINGS: tuple[Surrounding, ...] = (
     Surrounding("shm_bytes", "size of /dev/shm", ("limits.shm", "limits.memory"), "shm"),
     Surrounding("swap_limit", "swap limit", ("limits.swap", "limits.memory"), "swap"),
     Surrounding("mems_allowed", "NUMA nodes of its memory", ("limits.mems",), "mems"),
     Surrounding("pids_limit", "limit of processes", ("limits.pids", "engine"), "pids"),
+    Surrounding("security_label", "label of AppArmor or SELinux", ("engine", "runtime"), "label"),
+    Surrounding("seccomp_filters", "number of seccomp filters", _SECCOMP, "seccomp"),
+    Surrounding("disk_interface", "interface to disks", _DISK, "seccomp"),
+    Surrounding("huge_pages", "explicit huge pages held", _PAGES),
+    Surrounding("locked_memory", "locked memory", _PAGES),
+    Surrounding("swappiness", "swappiness", ("cgroup",), "group"),
+    Surrounding("hugetlb_limit", "limit of explicit huge pages", ("cgroup",), "group"),
+    Surrounding("io_weight", "weight of disk operations", ("cgroup",), "group"),
     Surrounding("log_driver", "log driver", ("log_driver", "engine")),
 )

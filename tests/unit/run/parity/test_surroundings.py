@@ -42,6 +42,15 @@ def test_limits_are_as_declared(changes: dict[str, Any], why: list[str]) -> None
         ("swap_limit", "0", "max", "sut.limits.swap", "swap limit"),
         ("mems_allowed", "0", "0-1", "sut.limits.mems", "NUMA nodes of its memory"),
         ("pids_limit", "max", "2048", "sut.limits.pids", "limit of processes"),
+        ("security_label", "docker-default (enforce)", "unconfined", "sut.engine", "label of AppArmor or SELinux"),
+        ("seccomp_filters", "1", "0", "sut.confinement.seccomp", "number of seccomp filters"),
+        ("disk_interface", "io_uring", "libaio", "sut.confinement.seccomp", "interface to disks"),
+        ("disk_interface", "io_uring", "neither", "sut.settings.innodb_use_native_aio", "interface to disks"),
+        ("huge_pages", "some", "none", "sut.settings.huge_pages", "explicit huge pages held"),
+        ("locked_memory", "some", "none", "sut.limits.memlock", "locked memory"),
+        ("swappiness", "60", "0", "sut.cgroup", "swappiness"),
+        ("hugetlb_limit", "max", "0", "sut.cgroup", "limit of explicit huge pages"),
+        ("io_weight", "default 100", "default 500", "sut.cgroup", "weight of disk operations"),
         ("log_driver", "json-file", "local", "sut.log_driver", "log driver"),
     ],
 )
@@ -60,3 +69,16 @@ def test_engines_limit_processes_in_their_own_way_and_swap_as_bare_has_it() -> N
     assert differences_of(bare, record("bridge", sut={"swap_limit": "max"})) == [
         "SUT: swap limit: 0 in bare, max in bridge"
     ]
+
+
+def test_a_filter_of_a_container_may_keep_it_from_io_uring_by_nature() -> None:
+    bare = record("bare", sut={"disk_interface": "io_uring", "seccomp_filters": "0"})
+    assert differences_of(bare, record("bridge", sut={"disk_interface": "libaio", "seccomp_filters": "1"})) == []
+
+
+@pytest.mark.parametrize("fact", ["sched_autogroup", "cpu_numa_balancing", "cpu_idle_driver", "cpu_mitigations"])
+def test_facts_of_the_host_are_compared_where_both_have_them(fact: str) -> None:
+    one, other = record("bare", host={fact: "a"}), record("bridge", host={fact: "b"})
+    (difference,) = differences_of(one, other)
+    assert difference.endswith("a in bare, b in bridge")
+    assert differences_of(one, record("bridge", host={})) == []

@@ -1,0 +1,95 @@
+"""What a program has obtained of the kernel, and the confinement and network that it finds itself in.
+
+Read while a run is measured, so nothing here walks a program's page tables, as /proc/PID/smaps does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tare.sites import Host
+from tare.sites.reading import answer, text
+
+_NEVER = 1 << 62
+"""Control groups v1 print a number above it for no limit."""
+IO_URING, LIBAIO, NEITHER = "io_uring", "libaio", "neither"
+UPLINK_MTU, UPLINK_QUEUE = "MTU of the uplink", "queue of the uplink"
+LOOPBACK_MTU, NAME_SERVERS = "MTU of loopback", "name servers"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One line of `ip -o link`: its MTU, and the discipline of its queue."""
+
+    mtu: str | None
+    queue: str | None
+
+
+def disk_interface(host: Host, pid: int) -> str | None:
+    """Asynchronous interface to disks that a program holds: a ring of io_uring, or a context of libaio.
+
+    A ring is an open file; a context is a mapping (fs/aio.c). `None` if root alone may look.
+    """
+    opened = answer(host, ["find", f"/proc/{pid}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"])
+    if "[io_uring]" in opened:
+        return IO_URING
+    maps = text(host, f"/proc/{pid}/maps")
+    return None if maps is None else LIBAIO if "/[aio]" in maps else NEITHER
+
+
+def security_label(raw: str | None) -> str | None:
+    """Return a label of AppArmor, or user, role and type of SELinux: its level is unique to a container."""
+    label = (raw or "").rstrip("\0\n")
+    parts = label.split(":")
+    return ":".join(parts[:3]) if len(parts) > 3 else label or None
+
+
+def some(kib: str | None) -> str | None:
+    """Whether a line of /proc/PID/status counts any memory: `2048 kB` → `some`."""
+    amount = (kib or "").removesuffix(" kB").strip()
+    return None if not amount.isdecimal() else "none" if int(amount) == 0 else "some"
+
+
+def hugetlb_limit(v1: str | None, v2: str | None) -> str | None:
+    """Limit on huge pages from hugetlb.2MB.limit_in_bytes or hugetlb.2MB.max."""
+    limit = v1 or v2
+    return "max" if limit is not None and limit.isdecimal() and int(limit) >= _NEVER else limit
+
+
+def parse_links(listed: str) -> Mapping[str, Interface]:
+    """Parse `ip -o link`: name → interface, the name without the index of a peer (`eth0@if5`)."""
+    links = {}
+    for line in listed.splitlines():
+        _, _, rest = line.partition(": ")
+        name, _, options = rest.partition(": ")
+        words = options.split()
+        given = dict(pairwise(words))
+        links[name.partition("@")[0]] = Interface(given.get("mtu"), given.get("qdisc"))
+    return links
+
+
+def uplink_of(routes: str) -> str | None:
+    """Interface of the default route in /proc/PID/net/route."""
+    rows = (line.split() for line in routes.splitlines()[1:])
+    return next((row[0] for row in rows if len(row) > 7 and row[1] == row[7] == "00000000"), None)
+
+
+def network_of(host: Host, pid: int) -> Mapping[str, str]:
+    """MTUs and queue in the network namespace of a process, and the name servers that it asks; what is known.
+
+    Only the interface of the default route counts, beside loopback: other containers' come and go.
+    """
+    links = parse_links(answer(host, ["nsenter", "-t", str(pid), "-n", "--", "ip", "-o", "link"]))
+    uplink = links.get(uplink_of(text(host, f"/proc/{pid}/net/route") or "") or "")
+    resolvers = text(host, f"/proc/{pid}/root/etc/resolv.conf")
+    lines = (line.split() for line in (resolvers or "").splitlines())
+    asked = " ".join(line[1] for line in lines if len(line) > 1 and line[0] == "nameserver")
+    seen = {
+        LOOPBACK_MTU: links["lo"].mtu if "lo" in links else None,
+        UPLINK_MTU: uplink.mtu if uplink else None,
+        UPLINK_QUEUE: uplink.queue if uplink else None,
+        NAME_SERVERS: None if resolvers is None else asked or "none",
+    }
+    return {name: value for name, value in seen.items() if value is not None}
