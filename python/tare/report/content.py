@@ -18,6 +18,7 @@ from tare.report.words.answer_lines import phrase
 from tare.report.words.headlines import Headline, headlines
 from tare.report.words.loopback import on_loopback
 from tare.report.words.notes import ended, legend, made, notes
+from tare.report.words.other_image import other_images
 from tare.report.words.turns import took_turns
 from tare.run.ending import Ending
 from tare.study.model import Study
@@ -136,7 +137,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         answer=answer(study, analysis, block_s),
         answer_head=answer_head(study, analysis),
         arm_lines=tuple((each.finding.arm, phrase(each, block_s)) for each in arm_answers(study, analysis)),
-        headlines=headlines(study, analysis, block_s),
+        headlines=(*other_images(study, records), *headlines(study, analysis, block_s)),
         notes=(
             *ended(ending),
             *made(records),

@@ -12,7 +12,9 @@ from tare.sites.engines import ENGINES, ROOTLESS, why_no_user_ranges
 from tare.sites.sidecar.host import why_no_sidecar
 
 _CALL_S = 30.0
-_USUAL, _JOURNAL = "json-file", "/run/systemd/journal/socket"
+_JOURNAL = "/run/systemd/journal/socket"
+_EVERYWHERE = frozenset({"json-file", "none"})
+"""Log drivers of every engine; Docker does not list `none`, nor Podman its own name for json-file."""
 
 
 def _engine(there: HostPlan) -> Iterator[Lack]:
@@ -44,7 +46,7 @@ def _runtimes(there: HostPlan) -> Iterator[Lack]:
 
 def _log_drivers(there: HostPlan) -> Iterator[Lack]:
     """Engines selected by name are not asked: they report themselves what they lack."""
-    asked = {each.sut.log_driver for each in there.served if each.sut.engine is None} - {_USUAL}
+    asked = {each.sut.log_driver for each in there.served if each.sut.engine is None} - _EVERYWHERE
     if asked and there.engine is not None:
         known = (there.engine.info().get("Plugins") or {}).get("Log") or sorted(asked)
         for name in sorted(asked - set(known)):

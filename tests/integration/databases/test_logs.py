@@ -43,9 +43,10 @@ def test_output_goes_to_the_log_driver_and_a_log_to_its_file(tmp_path: Path) -> 
     done = preloaded.run(command, cwd=tmp_path, timeout=400)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["good"] == 4
-    for record in open_store(tmp_path / "store").records():
+    for record in (each for each in open_store(tmp_path / "store").records() if each.outcome.ok):
         level, seen = record.levels["log"], record.parity["sut"]
         assert seen["log_driver"] == {"compact": "local", "nowhere": "none"}.get(level, "json-file")
-        raw = {path.name: path.read_bytes() for path in (tmp_path / "store").rglob(f"{record.run_id}*/**/sut.*")}
+        place = tmp_path / "store" / "raw" / f"{record.run_id}-{record.attempt}"
+        raw = {path.name: path.read_bytes() for path in place.glob("sut.*")}
         carriers = {name for name, content in raw.items() if READY in content}
         assert carriers == {"file": {"sut.log"}, "nowhere": set()}.get(level, {"sut.stderr"}), list(raw)

@@ -47,7 +47,7 @@ def test_clients_reach_a_server_by_its_socket_or_at_its_address(database: str, i
     done = preloaded.run(command, cwd=tmp_path, timeout=400)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["good"] == 7
-    for record in open_store(tmp_path / "store").records():
+    for record in (each for each in open_store(tmp_path / "store").records() if each.outcome.ok):
         if not record.outcome.ok:
             continue  # on a busy machine an attempt may end before its connections are seen
         assert record.path is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import with_control
 from tare.plan.model import Plan
 from tare.requirements import HostPlan, Use, engines, some_of
-from tare.requirements.engines import RUNTIMES
+from tare.requirements.engines import LOG_DRIVERS, RUNTIMES
 from tare.requirements.resources import free_bytes
 from tare.run.attempt.units import limits_of
 from tare.run.limits_of_user import lowered_limits
@@ -354,3 +354,24 @@ def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(pl
     asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     (lowered,) = lowered_limits(plan.study.model_copy(update={"arms": (asking,)}), host)
     assert lowered.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")
+
+
+@pytest.mark.parametrize(
+    ("driver", "problem"),
+    [
+        ("json-file", None),
+        ("none", None),
+        ("local", "the engine has no log driver `local`, but journald, syslog"),
+        ("journald", "there is no journal for the log driver `journald` (/run/systemd/journal/socket)"),
+    ],
+)
+def test_a_log_driver_that_the_engine_lacks_is_named(driver: Any, problem: str | None) -> None:
+    class Listed:
+        def info(self) -> dict[str, Any]:
+            return {"Plugins": {"Log": ["syslog", "journald"]}}  # Docker does not list `none`
+
+    sut = SutSpec(image="i", deployment="container", log_driver=driver)
+    use = Use("boxed", sut, ArmSettings(sut=sut, workload_name="w", workload={}))
+    host, engine = FakeHost(answers={("test",): Completed((), 1)}), cast("Any", Listed())
+    why = LOG_DRIVERS.why_not(HostPlan(host, uses=(use,), engine=engine))
+    assert why is None if problem is None else (why or "").startswith(problem)
