@@ -52,6 +52,17 @@ fn start(address: &str, more: &[&str]) -> Child {
     child
 }
 
+/// `tare-load` with these arguments, and what it said.
+fn call(words: &[&str]) -> (Option<i32>, String, String) {
+    let child = Command::new(env!("CARGO_BIN_EXE_tare-load"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    end(child)
+}
+
 fn end(child: Child) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
@@ -114,4 +125,77 @@ fn what_this_machine_lacks_is_not_said_of_the_server() {
     let (code, out, said) = end(child);
     assert_eq!((code, out.as_str()), (Some(1), ""), "{said}");
     assert!(said.contains("this machine failed during the run: Too many open files"), "{said}");
+}
+
+#[test]
+fn the_rate_that_a_server_sustains_is_searched_for() {
+    // Each of two connections answers a request in 10 ms: 200 a second, and hardly 2 ms at any rate.
+    let address = server(|mut stream, _| {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            let pings = buffer[..count].windows(4).any(|word| word == b"PING");
+            std::thread::sleep(Duration::from_millis(if pings { 0 } else { 10 }));
+            if stream.write_all(if pings { b"+PONG\r\n" } else { b"$1\r\nv\r\n" }).is_err() {
+                return;
+            }
+        }
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let job = directory.path().join("job.yaml");
+    std::fs::write(&job, JOB).expect("written");
+    let mut words = vec!["climb", "--protocol", "redis", "--address", &address, "--job"];
+    words.push(job.to_str().expect("text"));
+    words.extend(["--connections", "2", "--quantile", "0.5", "--from", "50"]);
+    words.extend(["--resolution", "0.3", "--reply-limit", "3", "--drain-limit", "3"]);
+    let (code, out, said) =
+        call(&[words.as_slice(), &["--within-ms", "100", "--duration", "0.5"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let found: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    // With half a second of arrivals, half of them wait for less than 100 ms up to 330 a second.
+    let rate = found["rate_per_s"].as_f64().expect("a rate");
+    assert!((50.0..=400.0).contains(&rate), "{out}");
+    assert!(found["failed_per_s"].as_f64().is_some_and(|failed| failed > rate), "{out}");
+    assert!(said.contains("held") && said.contains("did not hold"), "{said}");
+    let (code, out, said) =
+        call(&[words.as_slice(), &["--within-ms", "2", "--duration", "0.1"]].concat());
+    assert_eq!(code, Some(5), "{out}");
+    assert!(said.ends_with("tare-load: no rate kept within the limit\n"), "{said}");
+    let (code, _, said) = call(&[words.as_slice(), &["--within-ms", "2", "--rate", "7"]].concat());
+    assert_eq!((code, said.contains("leave --rate out")), (Some(2), true), "{said}");
+}
+
+#[test]
+fn two_runs_are_compared() {
+    let address = server(|mut stream, _| answer(&mut stream, b"$1\r\nv\r\n", usize::MAX - 1));
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name).to_str().expect("text").to_owned();
+    for (name, rate) in [("a.json", "200"), ("b.json", "100")] {
+        let options = ["--duration", "1", "--window", "0.1", "--rate", rate];
+        let (code, out, said) = end(start(&address, &options));
+        assert_eq!(code, Some(0), "{said}");
+        std::fs::write(at(name), out).expect("written");
+    }
+    let (code, out, said) = call(&["compare", &at("a.json"), &at("b.json")]);
+    assert_eq!(code, Some(0), "{said}");
+    let compared: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let throughput = &compared["metrics"][0];
+    let ratio = throughput["ratio"].as_f64().expect("a ratio");
+    assert!((0.45..0.55).contains(&ratio), "{out}");
+    let (low, high) = (&throughput["interval"][0], &throughput["interval"][1]);
+    assert!(low.as_f64() < Some(ratio) && Some(ratio) < high.as_f64(), "{out}");
+    std::fs::write(at("c.json"), "{}").expect("written");
+    let (code, _, said) = call(&["compare", &at("a.json"), &at("c.json")]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("c.json: this is no document of `tare-load run --json`"), "{said}");
+}
+
+#[test]
+fn the_manual_and_completions_name_every_command() {
+    for words in [&["man"][..], &["completion", "bash"], &["completion", "fish"]] {
+        let (code, out, said) = call(words);
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+        for command in ["run", "load", "climb", "compare", "plan"] {
+            assert!(out.contains(command), "{words:?}: {command}");
+        }
+    }
 }

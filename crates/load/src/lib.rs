@@ -5,6 +5,7 @@
 //! ([`measure`]) are written to logs and one document ([`report`]).
 
 pub mod arrivals;
+pub mod climb;
 pub mod clock;
 pub mod drive;
 pub mod echo;

@@ -1,5 +1,6 @@
 //! `tare-load`: sends requests to a database at intended times, and reports how long each took and why.
 
+mod climb;
 mod drive;
 mod echo;
 mod options;
@@ -11,11 +12,15 @@ mod ycsb;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use std::io::{IsTerminal, Write};
+
+use clap::{CommandFactory, Parser};
+use tare_load::LoadError;
 use tare_load::drive::End;
+use tare_load::report::compare::{Run, compare};
 
 use drive::Ended;
-use options::{Action, Options};
+use options::{Action, CompareOptions, Options};
 use request::Phase;
 
 fn main() -> ExitCode {
@@ -28,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
+fn act(action: Action) -> Result<ExitCode, LoadError> {
     match action {
         Action::Run(options) => {
             let plan = plan::of(&options, Phase::Run)?;
@@ -50,6 +55,27 @@ fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
             }
             Ok(code_of(&end))
         }
+        Action::Climb(options) => {
+            let Ended { end, right, .. } = climb::climb(&options)?;
+            if end == End::Complete && right == 0 {
+                eprintln!("tare-load: no rate kept within the limit");
+                return Ok(ExitCode::from(5));
+            }
+            Ok(code_of(&end))
+        }
+        Action::Compare(options) => compared(&options).map(|()| ExitCode::SUCCESS),
+        Action::Completion { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(shell, &mut Options::command(), "tare-load", &mut out);
+            print(&out)
+        }
+        Action::Man => {
+            let mut out = Vec::new();
+            clap_mangen::Man::new(Options::command())
+                .render(&mut out)
+                .map_err(LoadError::Output)?;
+            print(&out)
+        }
         Action::Plan(options) => {
             let plan = plan::of(&options.run, Phase::Run)?;
             show::operations(&plan, options.first)?;
@@ -58,6 +84,24 @@ fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
         Action::Echo(options) => echo::answer(&options).map(|()| ExitCode::SUCCESS),
         Action::Ask(options) => echo::put(&options).map(|()| ExitCode::SUCCESS),
     }
+}
+
+fn print(out: &[u8]) -> Result<ExitCode, LoadError> {
+    std::io::stdout().write_all(out).map_err(LoadError::Output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compared(options: &CompareOptions) -> Result<(), LoadError> {
+    let comparison = compare(&Run::read(&options.a)?, &Run::read(&options.b)?);
+    let mut out = std::io::stdout().lock();
+    if options.json || !out.is_terminal() {
+        serde_json::to_writer_pretty(&mut out, &comparison)
+            .map_err(|error| LoadError::Output(error.into()))?;
+        writeln!(out)
+    } else {
+        write!(out, "{}", comparison.table())
+    }
+    .map_err(LoadError::Output)
 }
 
 /// 0: complete. 4: the server went away. 130: interrupted, as in shells.

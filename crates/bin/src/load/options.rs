@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use tare_load::arrivals::Spacing;
 
 use crate::echo::{AskOptions, EchoOptions};
 use crate::sysbench::SysbenchOptions;
@@ -27,7 +29,10 @@ Examples:
   tare-load run --protocol redis --address db:6379 -P workloada -p recordcount=100000 --duration 60
   tare-load load --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
   tare-load run --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
+  tare-load climb --protocol redis --address db:6379 --job job.yaml --connections 50 --within-ms 5
+  tare-load run --protocol redis --job job.yaml --json > a.json; tare-load compare a.json b.json
   tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
+  tare-load completion bash > /etc/bash_completion.d/tare-load; tare-load man | man -l -
 
 Exit codes: 0 complete; 1 this machine failed; 2 wrong arguments; 3 no connection or log-in;
 4 the server went away (the document has the counts until then); 5 no operation had a right reply, or some
@@ -40,12 +45,20 @@ pub(crate) enum Action {
     Run(Box<RunOptions>),
     /// Create and fill the tables that the operations need, or insert YCSB's records; print a JSON document
     Load(Box<RunOptions>),
+    /// Find the highest rate whose latency stays within a limit: double it while it holds, then bisect
+    Climb(Box<ClimbOptions>),
+    /// Compare the documents of two runs: ratios with intervals from their windows
+    Compare(CompareOptions),
     /// Print the operations that a seed generates; send nothing
     Plan(Box<PlanOptions>),
     /// Run a server that only answers RESP: the reply to `GET N` has N bytes
     Echo(EchoOptions),
     /// Send one command to a server that speaks RESP, and print the answer
     Ask(AskOptions),
+    /// Print the completion of a shell
+    Completion { shell: Shell },
+    /// Print the manual page
+    Man,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,6 +76,16 @@ pub(crate) enum ProtocolName {
 }
 
 impl ProtocolName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Postgresql => "postgresql",
+            Self::Cql => "cql",
+            Self::Mysql => "mysql",
+            Self::Mongodb => "mongodb",
+        }
+    }
+
     /// Default port of such a server.
     pub(crate) fn default_port(self) -> u16 {
         match self {
@@ -83,6 +106,15 @@ pub(crate) enum SpacingName {
     Poisson,
 }
 
+impl SpacingName {
+    pub(crate) fn of(self) -> Spacing {
+        match self {
+            Self::Even => Spacing::Even,
+            Self::Poisson => Spacing::Poisson,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VerifyName {
     /// Check nothing: a man in the middle could pose as the server
@@ -91,6 +123,49 @@ pub(crate) enum VerifyName {
     Ca,
     /// Check the signature, and that the certificate names the host of --address
     Full,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// Document of `run --json`
+    pub a: PathBuf,
+    /// Another one; ratios are B / A
+    pub b: PathBuf,
+    /// Print JSON in a terminal too
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClimbOptions {
+    /// Limit of the latency
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub within_ms: f64,
+    /// Quantile of the latency that must be within the limit
+    #[arg(long, value_name = "SHARE", default_value_t = 0.99, value_parser = share)]
+    pub quantile: f64,
+    /// First rate; it doubles while it holds
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 1_000.0, value_parser = positive)]
+    pub from: f64,
+    /// Highest rate to try
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 10_000_000.0, value_parser = positive)]
+    pub to: f64,
+    /// Share by which the lowest rate that failed may be above the result
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
+    pub resolution: f64,
+    /// --duration is the time for which each rate is held [default: 5]
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (1e-6..=1e9).contains(number));
+    number.ok_or_else(|| "this is no number above 0".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (1e-4..1.0).contains(number));
+    number.ok_or_else(|| "this is no share between 0 and 1".to_owned())
 }
 
 #[derive(Debug, Args)]

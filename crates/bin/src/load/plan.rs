@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_load::LoadError;
-use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
+use tare_load::arrivals::{Arrivals, Stage, Stages, read_trace};
 use tare_load::plan::{CONNECT, Length, Limits, Plan};
 use tare_load::protocol::{Access, UNIX};
 use tare_load::tls::{Tls, Verify};
@@ -15,13 +15,13 @@ use tare_load::workload::sysbench::{
 };
 use tare_load::workload::ycsb::Client;
 
-use crate::options::{ProtocolName, RunOptions, SpacingName, VerifyName};
+use crate::options::{ProtocolName, RunOptions, VerifyName};
 use crate::request::{LoadRequest, Phase};
 use crate::sysbench;
 use crate::ycsb;
 
 /// Default time that arrivals may wait.
-const WAITING_S: f64 = 10.0;
+pub(crate) const WAITING_S: f64 = 10.0;
 
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
     may_be_unix(options)?;
@@ -179,10 +179,7 @@ fn arrivals(
     target_per_s: Option<f64>,
     kinds: &[String],
 ) -> Result<Option<Arrivals>, LoadError> {
-    let spacing = match options.spacing {
-        SpacingName::Even => Spacing::Even,
-        SpacingName::Poisson => Spacing::Poisson,
-    };
+    let spacing = options.spacing.of();
     let rate = |stages| Some(Arrivals::Rate { stages, spacing });
     if let Some(text) = &options.stages {
         let stages =

@@ -7,6 +7,7 @@ use crate::clock;
 use crate::sys;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
     pub cpu_ns: u64,
     /// Time on a run queue, waiting for a CPU. `None`: not reported by this kernel.

@@ -1,363 +1,289 @@
-//! The result document of a run; docs/reference/load-output.md describes its keys.
+//! The result document of a run: its types, from which schemas/tare-load.schema.json is generated.
 
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::arrivals::{Arrivals, Spacing};
-use crate::drive::{End, OF_CONNECTIONS, Outcome, Turn, TurnFigures, Turns};
-use crate::measure::usage::peak_resident_kib;
-use crate::measure::{KindWindow, Latencies, Split, Usage, Window};
-use crate::plan::{CONNECT, Plan};
+use crate::measure::Usage;
 
 pub const FORMAT: u32 = 1;
 
-/// Collects the document's figures during the run.
-#[derive(Debug, Default)]
-pub struct Document {
-    windows: Vec<WindowFigures>,
-}
-
-/// A window in the document. A run of hours may have a million, which are kept until its end.
+/// The whole document. Times are nanoseconds (`…_ns`) or seconds (`…_s`); `null`: not recorded.
 #[derive(Debug, Serialize)]
-pub struct WindowFigures {
-    phase: &'static str,
-    index: u32,
-    start_s: f64,
-    end_s: f64,
-    driven_s: Option<f64>,
-    right: u64,
-    failed: u64,
-    completed: u64,
-    scheduled: u64,
-    missed: u64,
-    latency_ns: Option<Quantiles>,
-    lag_ns: Option<Quantiles>,
-    usage: Usage,
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Finished {
+    /// Version of this format.
+    #[cfg_attr(test, schemars(extend("const" = FORMAT)))]
+    pub(super) format: u32,
+    pub(super) program: Program,
+    pub(super) end: Ending,
+    pub(super) plan: Planned,
+    pub(super) set_up: Opening,
+    pub(super) warm_up: PhaseFigures,
+    pub(super) measure: Measured,
+    pub(super) client: ClientFigures,
+    /// `null` without `--turns`.
+    pub(super) turns: Option<TurnColumns>,
+    pub(super) windows: Vec<WindowFigures>,
 }
 
+/// The program that wrote the document.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum How {
+    Complete,
+    Interrupted,
+    ServerGone,
+}
+
+/// How the run ended.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Ending {
+    pub(super) how: How,
+    pub(super) reason: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Planned {
+    pub(super) protocol: String,
+    pub(super) address: String,
+    /// Further nodes of a cluster.
+    pub(super) others: Vec<String>,
+    pub(super) tls: Option<Verification>,
+    pub(super) seed: u64,
+    pub(super) connections: usize,
+    pub(super) depth: u16,
+    pub(super) requests_per_connection: Option<u32>,
+    pub(super) threads: usize,
+    pub(super) arrivals: Schedule,
+    /// `null` in a closed loop.
+    pub(super) most_waiting: Option<usize>,
+    pub(super) warm_up_s: f64,
+    pub(super) measure_s: Option<f64>,
+    pub(super) operations: Option<u64>,
+    pub(super) window_s: f64,
+    pub(super) reply_limit_s: f64,
+    pub(super) receive_share: u32,
+    pub(super) most_polled_s: f64,
+    /// Names of the operations.
+    pub(super) kinds: Vec<String>,
+}
+
+/// What is checked of the server's certificate.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Verification {
+    pub(super) verify: &'static str,
+}
+
+/// When requests are sent. In a closed loop only `loop` is there.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Schedule {
+    #[serde(rename = "loop")]
+    pub(super) way: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) process: Option<&'static str>,
+    /// Of a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arrivals: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) highest_per_s: Option<f64>,
+}
+
+/// Opening of the connections before the run.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Opening {
+    pub(super) seconds: f64,
+    pub(super) connections: u64,
+    pub(super) connect_ns: Option<Quantiles>,
+    pub(super) tls: Option<Handshakes>,
+}
+
+/// TLS as a part of it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Handshakes {
+    /// TLS version and cipher suite of the first connection.
+    pub(super) suite: Option<String>,
+    pub(super) handshake_ns: Option<Quantiles>,
+}
+
+/// The measure phase, with the operations that ended after the last arrival.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct Measured {
+    #[serde(flatten)]
+    pub(super) phase: PhaseFigures,
+    pub(super) seconds: f64,
+    /// When it began.
+    pub(super) mark_realtime_ns: u64,
+    pub(super) mark_monotonic_ns: u64,
+}
+
+/// Figures of one phase.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct PhaseFigures {
+    pub(super) right: u64,
+    pub(super) failed: u64,
+    /// Right replies within the phase, whenever their requests were sent: throughput is theirs.
+    pub(super) completed: u64,
+    pub(super) scheduled: u64,
+    pub(super) missed: u64,
+    pub(super) unfinished: u64,
+    pub(super) late_warm_up: u64,
+    pub(super) settling: u64,
+    pub(super) requests: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) bytes_received: u64,
+    pub(super) disconnects: u64,
+    pub(super) reconnects: u64,
+    /// From the intended send; of all operations.
+    pub(super) latency_ns: Option<Quantiles>,
+    pub(super) kinds: Vec<KindFigures>,
+    /// Connections that were opened in the phase.
+    pub(super) connect: KindFigures,
+    pub(super) errors: Vec<ErrorFigures>,
+    pub(super) lag_ns: Option<Quantiles>,
+    pub(super) waiting_ns: Option<Quantiles>,
+    pub(super) unread_ns: Option<Quantiles>,
+    pub(super) parts: PartsFigures,
+    pub(super) usage: Usage,
+    pub(super) per_operation: Option<PerOperation>,
+}
+
+/// Operations of one kind, by what their replies were.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct KindFigures {
+    pub(super) name: String,
+    pub(super) right: u64,
+    pub(super) missing: u64,
+    pub(super) short: u64,
+    pub(super) wrong: u64,
+    pub(super) errors: u64,
+    pub(super) lost: u64,
+    pub(super) latency_ns: Option<Quantiles>,
+    /// From the actual send; `null` in a closed loop, where both are equal.
+    pub(super) service_ns: Option<Quantiles>,
+}
+
+/// Errors with one code.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct ErrorFigures {
+    /// `null`: of a connection.
+    pub(super) kind: Option<String>,
+    pub(super) code: String,
+    pub(super) count: u64,
+    /// The server's first one.
+    pub(super) message: String,
+}
+
+/// Parts of the latency of sampled requests around quantiles.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct PartsFigures {
+    pub(super) sampled: u64,
+    pub(super) p50: Option<MeanParts>,
+    pub(super) p99: Option<MeanParts>,
+    #[serde(rename = "p99.9")]
+    pub(super) p999: Option<MeanParts>,
+}
+
+/// Means.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct MeanParts {
+    pub(super) count: u64,
+    pub(super) lag_ns: f64,
+    pub(super) waiting_ns: f64,
+    pub(super) server_ns: f64,
+    pub(super) unread_ns: f64,
+}
+
+/// Cost of one operation to the client itself.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct PerOperation {
+    pub(super) cpu_ns: f64,
+    pub(super) run_queue_ns: Option<f64>,
+    pub(super) switches: f64,
+    pub(super) faults: f64,
+}
+
+/// The program as a whole.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct ClientFigures {
+    pub(super) peak_resident_kib: Option<u64>,
+}
+
+/// Each turn's times and counts; times are nanoseconds from the end of the warm-up.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct TurnColumns {
+    pub(super) warm_up: usize,
+    pub(super) start_ns: Vec<i64>,
+    pub(super) settled_ns: Vec<i64>,
+    pub(super) end_ns: Vec<i64>,
+    pub(super) right: Vec<u64>,
+    pub(super) first_half: Vec<u64>,
+    pub(super) failed: Vec<u64>,
+    pub(super) latency_ns: Vec<u64>,
+    pub(super) last_ns: Vec<Option<i64>>,
+    pub(super) slices: Option<Vec<Vec<u64>>>,
+}
+
+/// A window. A run of hours may have a million, which are kept until its end.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct WindowFigures {
+    pub(super) phase: &'static str,
+    pub(super) index: u32,
+    pub(super) start_s: f64,
+    pub(super) end_s: f64,
+    /// With turns: how much of it counts.
+    pub(super) driven_s: Option<f64>,
+    pub(super) right: u64,
+    pub(super) failed: u64,
+    pub(super) completed: u64,
+    pub(super) scheduled: u64,
+    pub(super) missed: u64,
+    pub(super) latency_ns: Option<Quantiles>,
+    pub(super) lag_ns: Option<Quantiles>,
+    pub(super) usage: Usage,
+}
+
+/// A quantile that no value lies beyond is `null`: it would be the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(super) struct Quantiles {
-    count: u64,
-    mean: f64,
-    min: u64,
+    pub(super) count: u64,
+    pub(super) mean: f64,
+    pub(super) min: u64,
     pub(super) p50: u64,
-    p90: Option<u64>,
+    pub(super) p90: Option<u64>,
     pub(super) p95: Option<u64>,
     pub(super) p99: Option<u64>,
     #[serde(rename = "p99.9")]
     pub(super) p999: Option<u64>,
     #[serde(rename = "p99.99")]
-    p9999: Option<u64>,
+    pub(super) p9999: Option<u64>,
     pub(super) max: u64,
-}
-
-/// The whole document, to be written as JSON.
-#[derive(Debug, Serialize)]
-pub struct Finished {
-    #[serde(flatten)]
-    figures: Value,
-    windows: Vec<WindowFigures>,
-}
-
-impl Document {
-    /// Adds a window; returns its entry in the document, which is also a line of progress.
-    pub fn window(&mut self, window: &Window, mark_ns: u64) -> &WindowFigures {
-        let figures = WindowFigures {
-            phase: window.phase.name(),
-            index: window.index,
-            start_s: seconds_from(window.start_ns, mark_ns),
-            end_s: seconds_from(window.end_ns, mark_ns),
-            driven_s: window.driven_ns.map(in_seconds),
-            right: window.right(),
-            failed: window.failed(),
-            completed: window.counts.completed,
-            scheduled: window.counts.scheduled,
-            missed: window.counts.missed,
-            latency_ns: quantiles(&window.latency()),
-            lag_ns: quantiles(&window.lag),
-            usage: window.usage,
-        };
-        self.windows.push(figures);
-        &self.windows[self.windows.len() - 1]
-    }
-
-    #[must_use]
-    pub fn finish(self, plan: &Plan, protocol: &str, outcome: &Outcome) -> Finished {
-        let kinds = plan.workload.kinds();
-        let figures = json!({
-            "format": FORMAT,
-            "program": { "name": "tare-load", "version": env!("CARGO_PKG_VERSION") },
-            "end": end(&outcome.end),
-            "plan": described(plan, protocol),
-            "set_up": {
-                "seconds": outcome.set_up.seconds,
-                "connections": outcome.set_up.connects.len(),
-                "connect_ns": quantiles(&outcome.set_up.connects),
-                "tls": outcome.set_up.tls.as_ref().map(|tls| json!({
-                    "suite": tls.suite,
-                    "handshake_ns": quantiles(&tls.handshakes),
-                })),
-            },
-            "warm_up": phase(&outcome.warm_up, kinds),
-            "measure": measured(outcome, kinds),
-            "client": {
-                "peak_resident_kib": peak_resident_kib(),
-            },
-            "turns": outcome.turns.as_ref().map(|(turns, figures)| {
-                of_turns(turns, figures, outcome.mark.monotonic_ns)
-            }),
-        });
-        Finished { figures, windows: self.windows }
-    }
-}
-
-/// Each turn's times and counts, as columns; times are nanoseconds from the end of the warm-up.
-fn of_turns(turns: &Turns, figures: &[TurnFigures], mark_ns: u64) -> Value {
-    let times = |time: fn(&Turn) -> u64| -> Vec<i64> {
-        turns.all.iter().map(|turn| time(turn) as i64 - mark_ns as i64).collect()
-    };
-    let counts =
-        |count: fn(&TurnFigures) -> u64| -> Vec<u64> { figures.iter().map(count).collect() };
-    let last = |one: &TurnFigures| (one.last_ns > 0).then(|| one.last_ns as i64 - mark_ns as i64);
-    json!({
-        "warm_up": turns.warm_up,
-        "start_ns": times(|turn| turn.start_ns),
-        "settled_ns": times(|turn| turn.settled_ns),
-        "end_ns": times(|turn| turn.end_ns),
-        "right": counts(|one| one.right),
-        "first_half": counts(|one| one.first_half),
-        "failed": counts(|one| one.failed),
-        "latency_ns": counts(|one| one.latency_ns),
-        "last_ns": figures.iter().map(last).collect::<Vec<_>>(),
-        "slices": (turns.slices > 0)
-            .then(|| figures.iter().map(|one| &one.slices).collect::<Vec<_>>()),
-    })
-}
-
-fn end(end: &End) -> Value {
-    match end {
-        End::Complete => json!({ "how": "complete", "reason": null }),
-        End::Interrupted => json!({ "how": "interrupted", "reason": "a signal ended the run" }),
-        End::Gone(reason) => json!({ "how": "server-gone", "reason": reason }),
-    }
-}
-
-fn described(plan: &Plan, protocol: &str) -> Value {
-    json!({
-        "protocol": protocol,
-        "address": plan.address,
-        "others": plan.others,
-        "tls": plan.access.tls.as_ref().map(|tls| json!({ "verify": tls.verify.name() })),
-        "seed": plan.seed,
-        "connections": plan.connections,
-        "depth": plan.depth,
-        "requests_per_connection": plan.requests_per_connection,
-        "threads": plan.threads,
-        "arrivals": arrivals(plan.arrivals.as_ref()),
-        "most_waiting": plan.arrivals.as_ref().map(|_| plan.most_waiting),
-        "warm_up_s": plan.warm_up.as_secs_f64(),
-        "measure_s": plan.length.time().map(|time| time.as_secs_f64()),
-        "operations": plan.length.operations(),
-        "window_s": plan.window.as_secs_f64(),
-        "reply_limit_s": plan.limits.reply.as_secs_f64(),
-        "receive_share": plan.receive_share,
-        "most_polled_s": plan.most_polled.as_secs_f64(),
-        "kinds": plan.workload.kinds(),
-    })
-}
-
-fn arrivals(arrivals: Option<&Arrivals>) -> Value {
-    match arrivals {
-        None => json!({ "loop": "closed" }),
-        Some(Arrivals::Trace(trace)) => {
-            json!({ "loop": "open", "process": "trace", "arrivals": trace.times_ns.len() })
-        }
-        Some(Arrivals::Rate { stages, spacing }) => json!({
-            "loop": "open",
-            "process": match spacing { Spacing::Even => "even", Spacing::Poisson => "poisson" },
-            "first_per_s": stages.first_per_s(),
-            "highest_per_s": stages.highest_per_s(),
-        }),
-    }
-}
-
-fn measured(outcome: &Outcome, kinds: &[String]) -> Value {
-    let mut measured = phase(&outcome.measure, kinds);
-    measured["seconds"] = json!(seconds(outcome));
-    measured["mark_realtime_ns"] = json!(outcome.mark.realtime_ns);
-    measured["mark_monotonic_ns"] = json!(outcome.mark.monotonic_ns);
-    measured
-}
-
-/// Length of the measure phase.
-pub(super) fn seconds(outcome: &Outcome) -> f64 {
-    seconds_from(outcome.end_ns.max(outcome.mark.monotonic_ns), outcome.mark.monotonic_ns)
-}
-
-fn of_kind(kind: &KindWindow, name: &str) -> Value {
-    json!({
-        "name": name,
-        "right": kind.right,
-        "missing": kind.missing,
-        "short": kind.short,
-        "wrong": kind.wrong,
-        "errors": kind.errors,
-        "lost": kind.lost,
-        "latency_ns": quantiles(&kind.latency),
-        "service_ns": quantiles(&kind.service),
-    })
-}
-
-fn phase(window: &Window, kinds: &[String]) -> Value {
-    let counted: u64 = window.kinds.iter().map(KindWindow::ended).sum();
-    let ended = counted + window.counts.settling;
-    let of_kinds: Vec<Value> =
-        window.kinds.iter().zip(kinds).map(|(kind, name)| of_kind(kind, name)).collect();
-    let errors: Vec<Value> = window
-        .errors
-        .iter()
-        .map(|error| {
-            let kind = (error.kind != OF_CONNECTIONS)
-                .then(|| kinds.get(usize::from(error.kind)))
-                .flatten();
-            json!({
-                "kind": kind,
-                "code": error.code.to_string(),
-                "count": error.count,
-                "message": error.message,
-            })
-        })
-        .collect();
-    let counts = &window.counts;
-    json!({
-        "right": window.right(),
-        "failed": window.failed(),
-        "completed": counts.completed,
-        "scheduled": counts.scheduled,
-        "missed": counts.missed,
-        "unfinished": counts.unfinished,
-        "late_warm_up": counts.late_warm_up,
-        "settling": counts.settling,
-        "requests": counts.requests,
-        "bytes_sent": counts.bytes_sent,
-        "bytes_received": counts.bytes_received,
-        "disconnects": counts.disconnects,
-        "reconnects": counts.reconnects,
-        "connect": of_kind(&window.connect, CONNECT),
-        "latency_ns": quantiles(&window.latency()),
-        "kinds": of_kinds,
-        "errors": errors,
-        "lag_ns": quantiles(&window.lag),
-        "waiting_ns": quantiles(&window.waiting),
-        "unread_ns": quantiles(&window.unread),
-        "parts": parts(&window.split),
-        "usage": window.usage,
-        "per_operation": per_operation(&window.usage, ended),
-    })
-}
-
-/// `None` if no value was recorded. A quantile that no value lies beyond is `None`: it would be the maximum.
-pub(super) fn quantiles(values: &Latencies) -> Option<Quantiles> {
-    if values.is_empty() {
-        return None;
-    }
-    // One of so many values lies beyond the quantile.
-    let beyond_one_of = |least: u64, quantile: f64| {
-        (values.len() >= least).then(|| values.value_at_quantile(quantile))
-    };
-    Some(Quantiles {
-        count: values.len(),
-        mean: values.mean(),
-        min: values.min(),
-        p50: values.value_at_quantile(0.5),
-        p90: beyond_one_of(10, 0.9),
-        p95: beyond_one_of(20, 0.95),
-        p99: beyond_one_of(100, 0.99),
-        p999: beyond_one_of(1_000, 0.999),
-        p9999: beyond_one_of(10_000, 0.9999),
-        max: values.max(),
-    })
-}
-
-/// Mean parts of sampled requests around each quantile of their latency.
-fn parts(split: &Split) -> Value {
-    let around = |quantile: f64| {
-        split.at(quantile).map(|group| {
-            #[allow(clippy::cast_precision_loss)] // sums of some hours
-            let mean = |sum: u64| sum as f64 / group.count as f64;
-            json!({
-                "count": group.count,
-                "lag_ns": mean(group.sums.lag_ns),
-                "waiting_ns": mean(group.sums.waiting_ns),
-                "server_ns": mean(group.sums.server_ns),
-                "unread_ns": mean(group.sums.unread_ns),
-            })
-        })
-    };
-    json!({
-        "sampled": split.count(),
-        "p50": around(0.5),
-        "p99": around(0.99),
-        "p99.9": around(0.999),
-    })
-}
-
-fn per_operation(usage: &Usage, ended: u64) -> Value {
-    if ended == 0 {
-        return Value::Null;
-    }
-    #[allow(clippy::cast_precision_loss)] // some 10^15 operations
-    let each = |sum: u64| sum as f64 / ended as f64;
-    json!({
-        "cpu_ns": each(usage.cpu_ns),
-        "run_queue_ns": usage.run_queue_ns.map(each),
-        "switches": each(usage.voluntary_switches + usage.involuntary_switches),
-        "faults": each(usage.minor_faults + usage.major_faults),
-    })
-}
-
-#[allow(clippy::cast_precision_loss)] // a run lasts less than 104 days
-fn in_seconds(length_ns: u64) -> f64 {
-    length_ns as f64 / 1e9
-}
-
-#[allow(clippy::cast_precision_loss)] // a run lasts less than 104 days
-fn seconds_from(at_ns: u64, mark_ns: u64) -> f64 {
-    (at_ns as f64 - mark_ns as f64) / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::latencies;
-
-    #[test]
-    fn a_quantile_that_no_value_lies_beyond_is_not_told() {
-        let mut values = latencies();
-        assert_eq!(quantiles(&values), None);
-        (1..=50).for_each(|value| values.saturating_record(value));
-        let found = quantiles(&values).expect("values");
-        assert_eq!((found.p50, found.p95, found.p99, found.p9999), (25, Some(48), None, None));
-        (51..=100).for_each(|value| values.saturating_record(value));
-        assert_eq!(quantiles(&values).and_then(|found| found.p99), Some(99));
-        let told = serde_json::to_value(quantiles(&values)).expect("JSON");
-        assert_eq!(
-            (&told["p99"], &told["p99.9"], &told["max"]),
-            (&json!(99), &Value::Null, &json!(100))
-        );
-    }
-
-    #[test]
-    fn windows_take_little_memory_until_they_are_written() {
-        assert!(size_of::<WindowFigures>() <= 512, "{}", size_of::<WindowFigures>());
-        let mut document = Document::default();
-        let mut window = Window::new(1);
-        (window.start_ns, window.end_ns) = (3_000_000_000, 3_500_000_000);
-        document.window(&window, 1_000_000_000);
-        let finished = Finished { figures: json!({ "format": FORMAT }), windows: document.windows };
-        let told = serde_json::to_value(&finished).expect("JSON");
-        assert_eq!((&told["format"], &told["windows"][0]["start_s"]), (&json!(1), &json!(2.0)));
-        assert_eq!(told["windows"][0]["end_s"], 2.5);
-        assert_eq!(told["windows"][0]["usage"]["cpu_ns"], 0);
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::document::{Quantiles, quantiles, seconds};
+use super::document::{Quantiles, WindowFigures};
+use super::figures::{quantiles, seconds};
 use crate::drive::{End, OF_CONNECTIONS, Outcome};
 use crate::measure::{Latencies, Window};
 use crate::plan::{CONNECT, Plan};
@@ -56,6 +57,32 @@ fn write(out: &mut String, plan: &Plan, protocol: &str, outcome: &Outcome) -> st
     }
     errors(out, measure, kinds)?;
     client(out, measure, seconds)
+}
+
+impl WindowFigures {
+    /// One line of progress.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("{} {:.0} s", self.phase, self.end_s);
+        if self.phase == "warm-up" {
+            line = format!("{} {:.0} s left", self.phase, -self.end_s);
+        }
+        #[allow(clippy::cast_precision_loss)] // some 10^15 operations
+        let rate = self.completed as f64 / self.driven_s.unwrap_or(self.end_s - self.start_s);
+        let _ = write!(line, "  {rate:.0} operations/s");
+        if let Some(found) = &self.latency_ns {
+            let _ = write!(line, "  p50 {:.3} ms", in_ms(found.p50));
+            if let Some(p99) = found.p99 {
+                let _ = write!(line, "  p99 {:.3} ms", in_ms(p99));
+            }
+        }
+        for (count, word) in [(self.failed, "failed"), (self.missed, "missed")] {
+            if count > 0 {
+                let _ = write!(line, "  {count} {word}");
+            }
+        }
+        line
+    }
 }
 
 fn row(
@@ -216,6 +243,24 @@ errors
 client: 20.0 µs of CPU for an operation, 0.01 CPUs
 client: 99 % of the requests were at most 0.099 ms late by it
 "
+        );
+    }
+
+    #[test]
+    fn a_window_is_one_line_of_progress() {
+        let mut window = outcome().measure;
+        (window.start_ns, window.end_ns) = (3_000_000_000, 5_000_000_000);
+        window.phase = crate::measure::Phase::Measure;
+        let mut document = crate::report::Document::default();
+        assert_eq!(
+            document.window(&window, 2_000_000_000).line(),
+            "measure 3 s  500 operations/s  p50 0.500 ms  p99 0.990 ms  1 failed  2 missed"
+        );
+        let mut early = Window::new(2);
+        (early.start_ns, early.end_ns) = (3_000_000_000, 4_000_000_000);
+        assert_eq!(
+            document.window(&early, 5_000_000_000).line(),
+            "warm-up 1 s left  0 operations/s"
         );
     }
 
