@@ -56,6 +56,11 @@ def facts_of_run(run: RunRecord) -> Facts:
         "seccomp.mode": _number(seen.get("seccomp")),
         "process.oom_score_adj": _number(seen.get("oom_score_adj")),
         "shm.bytes": _number(seen.get("shm_bytes")),
+        "process.io": _io(seen.get("disk_interface")),
+        "log.driver": seen.get("log_driver"),
+        "settings.skip_name_resolve": {"ON": True, "OFF": False}.get(
+            (run.effective or {}).get("skip_name_resolve", "")
+        ),
         "root.filesystem": _file_system(seen.get("root_mount")),
         "data.filesystem": _data(seen),
         "load.throttled_share": saturation.throttled,
@@ -69,6 +74,10 @@ def facts_of_run(run: RunRecord) -> Facts:
     if seen and deployment != POD:  # the limits of a pod are its group's parents' too
         facts["cgroup.cpu_quota"] = seen.get("cpu_quota") or NONE
         facts["cgroup.memory_limit_bytes"] = seen.get("memory_bytes") or NONE
+        facts["cgroup.swap_allowed_bytes"] = _limit(seen.get("swap_limit"))
+        facts["cgroup.pids_limit"] = _limit(seen.get("pids_limit"))
+        if (pages := seen.get("hugetlb_limit")) is not None:
+            facts["cgroup.hugetlb_limited"] = pages == "0"
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -95,6 +104,15 @@ def _tree(value: object) -> Mapping[str, Any]:
 
 def _number(value: object) -> int | None:
     return int(value) if isinstance(value, int | str) and str(value).lstrip("-").isdigit() else None
+
+
+def _limit(value: object) -> Known | None:
+    """Return a limit of a group, of which `max` is none."""
+    return NONE if value == "max" else _number(value)
+
+
+def _io(interface: object) -> Known | None:
+    return NONE if interface == "neither" else None if interface is None else str(interface)
 
 
 def _soft(limits: object) -> Known | None:

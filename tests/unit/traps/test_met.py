@@ -127,3 +127,21 @@ def test_a_host_s_own_traps_are_named_and_those_of_one_database_are_not() -> Non
     assert host_traps({"clocksource": "tsc", "netfilter_conntrack": False}) == ()
     for each in host_traps(host):
         assert not each.trap.trap.hits.databases
+
+
+def test_what_a_run_observes_of_its_group_and_server_is_a_fact_of_traps() -> None:
+    seen = {
+        "disk_interface": "neither", "swap_limit": "max", "pids_limit": "2048", "hugetlb_limit": "0",
+        "log_driver": "json-file",
+    }  # fmt: skip
+    record = synthetic.records(("bare",), 1)[0].model_copy(
+        update={"parity": {"sut": seen}, "effective": {"skip_name_resolve": "OFF"}}
+    )
+    facts = facts_of_run(record)
+    assert facts["process.io"] == "none"
+    assert facts["cgroup.swap_allowed_bytes"] == "none"
+    assert facts["cgroup.pids_limit"] == 2048
+    assert facts["cgroup.hugetlb_limited"] is True
+    assert facts["log.driver"] == "json-file"
+    assert facts["settings.skip_name_resolve"] is False
+    assert "process.io" not in facts_of_run(synthetic.records(("bare",), 1)[0])
