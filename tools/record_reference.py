@@ -29,6 +29,7 @@ from tare.record.measurement import (
     Window,
 )
 from tare.record.network_path import Carrier, NetworkPath, Wire
+from tare.record.observation import Observation, Parity
 from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
 from tare.sites import Process
 
@@ -36,6 +37,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "record.m
 Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Sequence[Part]] = {
+    "`parity`": (("", Parity), ("SIDE.", Observation)),
     "`path`": (
         ("", NetworkPath),
         ("client_dialled.", Endpoint),

@@ -14,6 +14,7 @@ from random import Random
 
 from tare.plan.model import Plan, PlannedRun
 from tare.record.measurement import Latency, Measurement
+from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.fleet.block_task import BlockTask, Maker, Send, spool_of
 from tare.run.fleet.handover import hand_over
@@ -57,7 +58,7 @@ def made_up(plan: Plan, run: PlannedRun, attempt: int, site: str, measured: Phas
         engine=None,
         images={"sut": None, "client": None},
         effective=None,
-        parity={"sut": None, "client": None},
+        parity=Parity(),
         path=None,
         measurement=_measurement(rate),
         raw=(),

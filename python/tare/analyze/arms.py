@@ -21,7 +21,8 @@ from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
 from tare.record.emulated import emulated_arms
-from tare.record.run_record import RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import RunRecord
 from tare.study.model import Arm, Published, Study
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tare.record.emulated import BASELINE_MARK, MARK
-from tare.record.run_record import Side
+from tare.record.observation import Side
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,8 @@ from statistics import fmean
 
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.record.emulated import emulated_arms, sides_of
-from tare.record.run_record import RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 NEARLY_ALL = 0.05

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tare.deployments import Instance, Observation, Task
+from tare.deployments import Instance, Task
 from tare.deployments.bare.bare import Bare
 from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, cgroups_of, parse_proc_cgroup
 from tare.deployments.cgroup.placement import Placement, leaf, placement_of
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.ledger import Kind, Ledger, noting

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.sites import Completed, Output, Process
 from tare.study.values import CgroupPlace, NetworkKind, Qos
@@ -263,80 +264,6 @@ class Instance:
     """Log driver of the task's container, by its engine's word."""
     guest: Guest | None = None
     """The virtual machine around the task; `process` is then QEMU, which lives as long as the task."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What is in force around an instance, as read from the kernel and never copied from the request.
-
-    `None`: could not be read. Paths are as /proc/PID/cgroup prints them.
-    """
-
-    cgroups: Mapping[str, str]
-    cpu_weight: int | None
-    cpus_allowed: str | None
-    cpu_quota: float | None
-    memory_bytes: int | None
-    limits: Mapping[str, str]
-    """Lines of /proc/PID/limits: name → "soft hard"."""
-    seccomp: str | None
-    speculation: Mapping[str, str]
-    namespaces: Mapping[str, str]
-    """Kind of namespace → inode of /proc/PID/ns/*."""
-    binary_digest: str | None
-    """sha256 of /proc/PID/exe."""
-    scheduler: str | None
-    oom_score_adj: int | None
-    mounts: Mapping[str, str] = field(default_factory=dict)
-    """Target of the task → "fstype device", with the server's address for a network file system, from the task's
-    /proc/PID/mountinfo. For a target on a virtual disk: where the file of this disk lies."""
-    disk_iops: int | None = None
-    """Reads or writes per second on a disk, the lowest of all limits; `None`: not limited."""
-    environment: Mapping[str, str] | None = None
-    """The program's variables from /proc/PID/environ; `None`: not readable, or overwritten by the program."""
-    capabilities: str | None = None
-    """CapBnd of /proc/PID/status, in hexadecimal: all capabilities that the program and its children can ever
-    have."""
-    no_new_privileges: str | None = None
-    """NoNewPrivs of /proc/PID/status."""
-    id_map: str | None = None
-    """User IDs of the task's namespace, from /proc/PID/uid_map: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
-    root_mount: str | None = None
-    """"fstype major:minor" of the task's root: a kernel overlay, fuse-overlayfs, or the host's file system."""
-    containerd: Mapping[str, Any] | None = None
-    """For a container made by containerd itself: its shim, namespace, socket, snapshotter and versions."""
-    pod: Mapping[str, Any] | None = None
-    """For a container in a pod: namespaces of the sandbox, interface, rules of Services and QoS class."""
-    shm_bytes: int | None = None
-    """Size of the /dev/shm that the program sees."""
-    network_settings: Mapping[str, str] | None = None
-    """Sysctls of the task's network namespace; `None`: not readable, as without root or in a virtual machine."""
-    swap_limit: str | None = None
-    """Swap that its group may use beside its memory, in bytes, or `max`; `None`: the kernel does not count it."""
-    mems_allowed: str | None = None
-    """NUMA nodes of its memory: Mems_allowed_list of /proc/PID/status."""
-    pids_limit: str | None = None
-    """Most processes and threads of its group, or `max`."""
-    security_label: str | None = None
-    """Label of AppArmor, or of SELinux without its level, from /proc/PID/attr/current."""
-    seccomp_filters: str | None = None
-    """Number of filters of system calls, from /proc/PID/status."""
-    disk_interface: str | None = None
-    """`io_uring`, `libaio` or `neither`, by the program's open files and mappings."""
-    huge_pages: str | None = None
-    """Whether it holds explicit huge pages: `some` or `none`."""
-    locked_memory: str | None = None
-    """Whether it has locked memory: `some` or `none`."""
-    swappiness: str | None = None
-    """memory.swappiness of its group, which only control groups v1 have."""
-    hugetlb_limit: str | None = None
-    """Limit of its group on explicit huge pages of 2 MiB, in bytes, or `max`."""
-    io_weight: str | None = None
-    """Weight of its group in disk operations."""
-    log_driver: str | None = None
-    """What the engine does with the output of the task's container; `None` without an engine."""
-    guest: Mapping[str, Any] | None = None
-    """For a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 
 
 class Deployment(Protocol):

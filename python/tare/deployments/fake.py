@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from tare.deployments import Endpoint, Instance, Observation, Task
+from tare.deployments import Endpoint, Instance, Task
 from tare.deployments.cgroup.removal import send
 from tare.errors import RunFailed, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.sites import Completed, Host
 from tare.sites.ledger import Kind, Ledger, noting

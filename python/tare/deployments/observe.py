@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import Cgroups, limited, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
 from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
 from tare.deployments.obtained import disk_interface, hugetlb_limit, network_of, security_label, some
 from tare.errors import HostSilent, RunFailed
+from tare.record.observation import Observation
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
 from tare.sites.read_ahead import fetched

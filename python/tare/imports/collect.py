@@ -19,6 +19,7 @@ from tare.imports.reading import REPORT, ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.record.import_source import ImportSource
+from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.study.model import Arm, Imported, Published, Study
 from tare.study.protocol_spec import ImportedSpec
@@ -361,7 +362,7 @@ def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> Imp
         engine=None,
         images={},
         effective=None,
-        parity={"sut": None, "client": None},
+        parity=Parity(),
         path=None,
         measurement=read.measurement,
         raw=(name,),

@@ -11,7 +11,8 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from tare.plain_files import open_plain
-from tare.record.run_record import Phase, Side
+from tare.record.observation import Side
+from tare.record.run_record import Phase
 from tare.run.events import Standing
 from tare.study.values import Strict
 

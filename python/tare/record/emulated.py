@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tare.record.run_record import RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 EmulatedArms = Mapping[str, tuple[Side, ...]]

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -14,6 +14,7 @@ from tare.record.duet import DuetTimes
 from tare.record.import_source import ImportSource
 from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
+from tare.record.observation import Parity, Side
 from tare.record.turns import Measured, turns_of
 from tare.record.usage import Usage
 from tare.study.values import Strict
@@ -23,7 +24,6 @@ FORMAT = 4
 `usage`, the SUT's I/O; 4 `emulated`. Older records lack them."""
 NOTHING = "it had nothing to watch"
 """Why a monitor is absent that was not started, as the record says it."""
-Side = Literal["sut", "client"]
 
 
 def to_tree(value: Any) -> dict[str, Any]:
@@ -121,8 +121,8 @@ class RunRecord(Strict):
     """The snapshot that the run's data were copied from, and the deployments that loaded it."""
     effective: Mapping[str, str] | None
     """Settings read back from the server."""
-    parity: Mapping[str, Any]
-    """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
+    parity: Parity
+    """What was in force around both sides."""
     between: Mapping[str, Any] | None = None
     """Measurements between the hosts, a `run.between.sounding.Between`; `None` on a single host."""
     path: NetworkPath | None

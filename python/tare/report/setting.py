@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import Any
 
 from tare.analyze.hosts import named_hosts
 from tare.analyze.numbers import is_mapping
+from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
-from tare.run.parity.properties import TOKEN, lies_on
+from tare.run.parity.properties import SIDES, TOKEN, lies_on
 from tare.study.model import Study
 
 UNKNOWN = "—"
@@ -22,6 +23,7 @@ BY_OTHERS = (
 )
 """Shown in place of all properties, for imported results."""
 _SHOWN_VALUES = 3
+_FIGURES = sorted(each.name for each in fields(Observation))
 _NAMED = re.compile(rf"(?<![\w-])tare-{TOKEN.pattern}(-[a-z0-9]+)?(?![a-z0-9])")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -112,7 +114,7 @@ def _first_with(
 
 def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
     """Yield records without those whose surroundings equal another's of their arm, as most of 100,000 do."""
-    seen: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    seen: dict[tuple[object, ...], Parity] = {}
     for record in records:
         # A store shares one tree among records; other records have their own.
         key = (
@@ -129,7 +131,7 @@ def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
         ):
             continue
         yield record
-        if before is None and _is_plain(record) and not _has_path(record.parity):
+        if before is None and _is_plain(record) and not _has_path(_trees(record.parity)):
             seen[key] = record.parity
 
 
@@ -260,8 +262,8 @@ def _path_of(record: RunRecord) -> Mapping[str, Any] | None:
 
 def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
     """Return what was in force, without names and numbers that are unique to each run."""
-    sides = _without_names(record.parity, record.run_id)
-    servers = frozenset(_namespaces(sides.get("sut")))
+    sides = {side: _without_names(tree, record.run_id) for side, tree in _trees(record.parity).items()}
+    servers = frozenset(_namespaces(record.parity.sut))
     return {
         side: _with_owners(
             _on_file_systems(_one_place(seen)), hosts, servers if side.startswith("client") else frozenset()
@@ -282,9 +284,9 @@ def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]
             bare_in[asked] = _bare_sides(record.settings)
         if not (bare := bare_in[asked]):
             continue
-        places = {side: set(_namespaces(record.parity.get(side))) for side in ("sut", "client")}
+        places = {side: set(_namespaces(record.parity.of(side))) for side in SIDES}
         shared = set() if "sut" in bare else places["sut"]
-        common |= {pair for side in bare for pair in places.get(side, set()) - shared if pair[0] != "mnt"}
+        common |= {pair for side in bare for pair in places[side] - shared if pair[0] != "mnt"}
     return frozenset(common)
 
 
@@ -294,22 +296,29 @@ def _bare_sides(settings: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def _namespaces(seen: Any) -> list[tuple[str, str]]:
-    named = seen.get("namespaces") if is_mapping(seen) else None
-    return [(kind, str(number)) for kind, number in named.items()] if is_mapping(named) else []
+def _trees(parity: Parity) -> dict[str, Mapping[str, Any] | None]:
+    """Return each side that was looked at with its figures by name."""
+    sides = {"client": parity.client, "sut": parity.sut}
+    if "sut_after" in parity.model_fields_set:
+        sides["sut_after"] = parity.sut_after
+    return {side: seen and {name: getattr(seen, name) for name in _FIGURES} for side, seen in sides.items()}
+
+
+def _namespaces(seen: Observation | None) -> Iterable[tuple[str, str]]:
+    return () if seen is None else seen.namespaces.items()
 
 
 def _with_owners(
     seen: Mapping[str, Any], hosts: frozenset[tuple[str, str]], servers: frozenset[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """Name namespaces by their owner; by their numbers if no bare side shows the host's."""
-    if not hosts or not _namespaces(seen):
+    if not hosts or not seen["namespaces"]:
         return seen
     known = {**dict.fromkeys(servers, "the SUT's"), **dict.fromkeys(hosts, "the host's")}
     kinds = {kind for kind, _ in hosts} | {"mnt"}
     words = {
         kind: known.get((kind, number), "its own") if kind in kinds else number
-        for kind, number in _namespaces(seen)
+        for kind, number in seen["namespaces"].items()
     }
     return {**seen, "namespaces": words}
 

@@ -10,7 +10,8 @@ from tare.plan.model import PlannedRun
 from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision
 from tare.protocols.turn_pilot import TurnChoice
-from tare.record.run_record import Phase, RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import Phase, RunRecord
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished, Rule, decide
 from tare.protocols.turn_pilot import TurnChoice
 from tare.record.emulated import EmulatedArms, union_of_sides
-from tare.record.run_record import RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import RunRecord
 from tare.record.swap_halves import throughput_of
 from tare.study.model import Study
 from tare.study.rules.repetition import instances

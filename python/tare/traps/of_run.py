@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.deployments import POD
+from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
 from tare.record.usage import Saturation, Usage
 from tare.traps.of_arm import placed
@@ -40,7 +41,7 @@ _SOFT: Mapping[str, str] = {
 
 def facts_of_run(run: RunRecord) -> Facts:
     """Return what was in force during a run; what its record does not have is not known."""
-    seen, host, usage = _tree(run.parity.get("sut")), run.host, run.usage or Usage()
+    seen, host, usage = run.parity.sut or Observation(), run.host, run.usage or Usage()
     saturation = (usage.saturation and usage.saturation.sut) or Saturation()
     settings = _tree(run.settings.get("sut"))
     deployment = str(settings.get("deployment") or "bare")
@@ -52,16 +53,16 @@ def facts_of_run(run: RunRecord) -> Facts:
         "runtime": settings.get("runtime") if where != "process" else NONE,
         "net.own_namespace": _own_namespace(run, seen),
         "net.path": hop and _PATHS.get(hop, hop.value),
-        "net.somaxconn": _number(_tree(seen.get("network_settings")).get("net.core.somaxconn")),
-        "seccomp.mode": _number(seen.get("seccomp")),
-        "process.oom_score_adj": _number(seen.get("oom_score_adj")),
-        "shm.bytes": _number(seen.get("shm_bytes")),
-        "process.io": _io(seen.get("disk_interface")),
-        "log.driver": seen.get("log_driver"),
+        "net.somaxconn": _number((seen.network_settings or {}).get("net.core.somaxconn")),
+        "seccomp.mode": _number(seen.seccomp),
+        "process.oom_score_adj": _number(seen.oom_score_adj),
+        "shm.bytes": _number(seen.shm_bytes),
+        "process.io": _io(seen.disk_interface),
+        "log.driver": seen.log_driver,
         "settings.skip_name_resolve": {"ON": True, "OFF": False}.get(
             (run.effective or {}).get("skip_name_resolve", "")
         ),
-        "root.filesystem": _file_system(seen.get("root_mount")),
+        "root.filesystem": _file_system(seen.root_mount),
         "data.filesystem": _data(seen),
         "load.throttled_share": saturation.throttled,
         "load.run_queue_share": saturation.waiting,
@@ -69,14 +70,14 @@ def facts_of_run(run: RunRecord) -> Facts:
         "load.proxy_cpus": _share(usage.proxy_cpu_s, usage.over_s),
         **facts_of_host(host),
         "host.cpu_steal_fraction": _stolen(usage),
-        **{fact: _soft(_tree(seen.get("limits")).get(key)) for fact, key in _SOFT.items()},
+        **{fact: _soft(seen.limits.get(key)) for fact, key in _SOFT.items()},
     }
-    if seen and deployment != POD:  # the limits of a pod are its group's parents' too
-        facts["cgroup.cpu_quota"] = seen.get("cpu_quota") or NONE
-        facts["cgroup.memory_limit_bytes"] = seen.get("memory_bytes") or NONE
-        facts["cgroup.swap_allowed_bytes"] = _limit(seen.get("swap_limit"))
-        facts["cgroup.pids_limit"] = _limit(seen.get("pids_limit"))
-        if (pages := seen.get("hugetlb_limit")) is not None:
+    if run.parity.sut and deployment != POD:  # the limits of a pod are its group's parents' too
+        facts["cgroup.cpu_quota"] = seen.cpu_quota or NONE
+        facts["cgroup.memory_limit_bytes"] = seen.memory_bytes or NONE
+        facts["cgroup.swap_allowed_bytes"] = _limit(seen.swap_limit)
+        facts["cgroup.pids_limit"] = _limit(seen.pids_limit)
+        if (pages := seen.hugetlb_limit) is not None:
             facts["cgroup.hugetlb_limited"] = pages == "0"
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -121,11 +122,11 @@ def _soft(limits: object) -> Known | None:
     return NONE if soft == "unlimited" else _number(soft)
 
 
-def _own_namespace(run: RunRecord, seen: Mapping[str, Any]) -> bool | None:
+def _own_namespace(run: RunRecord, seen: Observation) -> bool | None:
     """Whether the server has a network namespace of its own: another than a bare client's."""
     client = _tree(run.settings.get("client"))
-    theirs = _tree(_tree(run.parity.get("client")).get("namespaces")).get("net")
-    own = _tree(seen.get("namespaces")).get("net")
+    theirs = run.parity.client and run.parity.client.namespaces.get("net")
+    own = seen.namespaces.get("net")
     on_host = client.get("deployment") == "bare" and client.get("network") == "host"
     return own != theirs if on_host and own and theirs and run.client_host is None else None
 
@@ -135,10 +136,10 @@ def _file_system(mount: object) -> str | None:
     return str(mount).split()[0] if mount else None
 
 
-def _data(seen: Mapping[str, Any]) -> str | None:
+def _data(seen: Observation) -> str | None:
     """Return the file system below the data: of a mount that is not tare's, else of the root."""
-    mounts = {place: mount for place, mount in _tree(seen.get("mounts")).items() if not place.startswith("/run/")}
-    return _file_system(next(iter(mounts.values()), None)) or _file_system(seen.get("root_mount"))
+    mounts = {place: mount for place, mount in seen.mounts.items() if not place.startswith("/run/")}
+    return _file_system(next(iter(mounts.values()), None)) or _file_system(seen.root_mount)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

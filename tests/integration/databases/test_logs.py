@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import preloaded
+from tests.unit.record.parts import as_tree
 
 from tare.store.read import open_store
 
@@ -44,7 +45,7 @@ def test_output_goes_to_the_log_driver_and_a_log_to_its_file(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["good"] == 4
     for record in (each for each in open_store(tmp_path / "store").records() if each.outcome.ok):
-        level, seen = record.levels["log"], record.parity["sut"]
+        level, seen = record.levels["log"], as_tree(record.parity.sut)
         assert seen["log_driver"] == {"compact": "local", "nowhere": "none"}.get(level, "json-file")
         place = tmp_path / "store" / "raw" / f"{record.run_id}-{record.attempt}"
         raw = {path.name: path.read_bytes() for path in place.glob("sut.*")}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments import Confinement, Deployment, Instance, Limits, Observation, Task
+from tare.deployments import Confinement, Deployment, Instance, Limits, Task
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.record.observation import Observation
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.runs.command import tare
+from tests.unit.record.parts import as_tree
 
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.containerd.ctr import ctr, find_socket
@@ -62,8 +63,8 @@ def test_a_study_compares_bare_containerd_and_docker_alike_but_for_what_they_are
         records = {record.arm: record for record in open_store(tmp_path / "store").records()}
         assert printed["good"] == len(ARMS), {arm: record.outcome.reason for arm, record in records.items()}
         for arm in ARMS:
-            record, bare = records[arm], records["bare"].parity["sut"]
-            seen = record.parity["sut"]
+            record, bare = records[arm], as_tree(records["bare"].parity.sut)
+            seen = as_tree(record.parity.sut)
             assert record.path is not None
             assert record.path.hop == "loopback"
             for key in ("limits", "binary_digest", "memory_bytes", "cpus_allowed", "cpu_weight", "oom_score_adj"):
@@ -71,8 +72,8 @@ def test_a_study_compares_bare_containerd_and_docker_alike_but_for_what_they_are
             assert record.usage is not None
             assert (record.usage.sut_cpu_s or 0) > 0
             assert (seen["containerd"] is not None) is (arm == "containerd")
-        assert records["containerd"].parity["sut"]["containerd"]["namespace"] == NAMESPACE
-        assert records["client"].parity["client"]["containerd"]["namespace"] == NAMESPACE
+        assert as_tree(records["containerd"].parity.sut)["containerd"]["namespace"] == NAMESPACE
+        assert as_tree(records["client"].parity.client)["containerd"]["namespace"] == NAMESPACE
         host = LocalHost()
         assert ctr(host, find_socket(host), "containers", "ls", "-q", namespace=NAMESPACE).split() == []
         assert "containerd" in tare(tmp_path, "report", "store")

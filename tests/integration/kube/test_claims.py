@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.integration.kube.test_pod_study import STUDY
 from tests.integration.runs.command import tare
+from tests.unit.record.parts import as_tree
 
 from tare.deployments.kube.api import Cluster
 from tare.store.read import open_store
@@ -112,7 +113,7 @@ def test_a_pods_data_are_on_the_volume_of_its_class_in_every_run(
     assert printed["good"] == 6, [record.outcome.reason for record in records]
     disk = device_of(tmp_path / "disk")
     for record in records:
-        seen = record.parity["sut"]
+        seen = as_tree(record.parity.sut)
         (mount,) = [mount for target, mount in seen["mounts"].items() if "redis" in target or target == "/data"]
         assert mount == (f"ext4 {disk}" if record.arm == "disk" else mount)
         assert (mount == f"ext4 {disk}") is (record.arm == "disk")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.runs.command import tare
+from tests.unit.record.parts import as_tree
 
 from tare.deployments.kube.api import Cluster
 from tare.store.read import open_store
@@ -61,7 +62,7 @@ def test_a_study_runs_bare_and_in_pods_alike_but_for_the_pod(cluster: Cluster, t
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     for arm, hop in HOPS.items():
         record = records[arm]
-        seen, bare = record.parity["sut"], records["bare"].parity["sut"]
+        seen, bare = as_tree(record.parity.sut), as_tree(records["bare"].parity.sut)
         assert record.path is not None
         assert record.path.hop == hop
         assert (seen["memory_bytes"], seen["cpus_allowed"]) == (256 << 20, "0")
@@ -72,9 +73,9 @@ def test_a_study_runs_bare_and_in_pods_alike_but_for_the_pod(cluster: Cluster, t
         assert record.usage is not None
         assert (record.usage.sut_cpu_s or 0) > 0
         assert (seen["pod"] is None) is (arm == "bare")
-    assert records["guaranteed"].parity["sut"]["pod"]["qos"] == "guaranteed"
-    assert records["guaranteed"].parity["sut"]["cpu_quota"] == 1.0
-    assert records["pod"].parity["sut"]["pod"]["qos"] == "burstable"
+    assert as_tree(records["guaranteed"].parity.sut)["pod"]["qos"] == "guaranteed"
+    assert as_tree(records["guaranteed"].parity.sut)["cpu_quota"] == 1.0
+    assert as_tree(records["pod"].parity.sut)["pod"]["qos"] == "burstable"
     spaces = cluster.must_get("/api/v1/namespaces")["items"]
     assert not [each["metadata"]["name"] for each in spaces if each["metadata"]["name"].startswith("tare-")]
     assert "host-network" in tare(tmp_path, "report", "store")
@@ -122,11 +123,13 @@ def test_a_study_has_its_client_in_pods_before_servers_in_pods_and_outside(
         assert record.path is not None
         assert (record.path.hop, record.path.connections) == (hop, 8)
         sides = {"sut": sut, "client": client}
-        assert {side: (record.parity[side]["pod"] is not None) for side in sides} == {
+        assert {side: (as_tree(record.parity.of(side))["pod"] is not None) for side in sides} == {
             side: deployment == "pod" for side, deployment in sides.items()
         }
-        assert (record.parity["client"]["cpus_allowed"], record.parity["sut"]["cpus_allowed"]) == ("1", "0")
-        assert record.parity["client"]["limits"] == records["outside"].parity["client"]["limits"]
+        assert as_tree(record.parity.client)["cpus_allowed"] == "1"
+        assert as_tree(record.parity.sut)["cpus_allowed"] == "0"
+        outside = as_tree(records["outside"].parity.client)
+        assert as_tree(record.parity.client)["limits"] == outside["limits"]
         assert record.usage is not None
         assert (record.usage.client_cpu_s or 0) > 0
     spaces = cluster.must_get("/api/v1/namespaces")["items"]

@@ -23,6 +23,7 @@ import pytest
 from docker import DockerClient
 from docker.models.containers import Container
 from tests.integration.image_tags import image_tags
+from tests.unit.record.parts import as_tree
 
 from tare.sites.engine import connect
 from tare.sites.marks import LABEL, RUN_LABEL
@@ -219,7 +220,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     assert [record.outcome.ok for record in records] == [True, True]
     assert {record.path and record.path.hop for record in records} == {"loopback", "bridge"}
     for record in records:
-        sut = record.parity["sut"]
+        sut = as_tree(record.parity.sut)
         assert sut["binary_digest"].startswith("sha256:")
         assert {"net", "mnt", "pid"} <= set(sut["namespaces"])
         assert (sut["cpus_allowed"], sut["memory_bytes"]) == ("0", 64 << 20)

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pytest
 from tests.integration.rights.test_as_user import STUDY as ONE_HOST
+from tests.unit.record.parts import as_tree
 
 from tare.store import open_store
 from tools import hosts
@@ -181,7 +182,7 @@ def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothi
         "boxed": ("dnat", "masquerade"),
     }
     for record in records.values():
-        facts: dict[str, Any] = record.parity["sut"]
+        facts = as_tree(record.parity.sut)
         monitors: Any = record.monitors
         between: Any = record.between
         assert facts["binary_digest"].startswith("sha256:")

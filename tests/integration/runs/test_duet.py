@@ -53,9 +53,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[RunRecord]:
 
 def sets(record: RunRecord) -> tuple[Any, Any, Any]:
     """Where the server stood before, where it stood afterwards, and where the client began."""
-    seen = [record.parity[side] for side in ("sut", "sut_after", "client")]
-    before, after, client = (each["cpus_allowed"] for each in seen)
-    return before, after, client
+    before, after, client = record.parity.sut, record.parity.sut_after, record.parity.client
+    return before and before.cpus_allowed, after and after.cpus_allowed, client and client.cpus_allowed
 
 
 def test_both_arms_are_good_and_each_is_with_the_baseline(records: list[RunRecord]) -> None:

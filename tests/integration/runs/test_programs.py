@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import preloaded
+from tests.unit.record.parts import as_tree
 
 from tare.store.read import open_store
 
@@ -62,8 +63,8 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, image: 
     summary = json.loads(done.stdout)
     assert summary["good"] == 2
     for record in open_store(tmp_path / "store").records():
-        assert record.parity["client"] is None
-        seen = record.parity["sut"]
+        assert record.parity.client is None
+        seen = as_tree(record.parity.sut)
         assert seen["cpus_allowed"] == "0"
         assert seen["memory_bytes"] == 256 << 20
         assert record.usage is not None
@@ -74,5 +75,5 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, image: 
         if workload == "fio":
             assert record.measurement is not None
             assert set(record.measurement.by_operation) == {"read", "write", "fsync"}
-    digests = {record.parity["sut"]["binary_digest"] for record in open_store(tmp_path / "store").records()}
+    digests = {as_tree(record.parity.sut)["binary_digest"] for record in open_store(tmp_path / "store").records()}
     assert len(digests) == 1

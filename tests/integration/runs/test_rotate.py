@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.unit.record.parts import as_tree
 
 from tare.analyze.statistics.turns import generations_of
 from tare.errors import StoreError
@@ -109,7 +110,8 @@ def test_each_arm_is_driven_in_its_own_turns_and_takes_its_own_path(records: lis
 def test_servers_and_clients_have_cpus_of_their_own(records: list[RunRecord]) -> None:
     for record in records:
         if record.outcome.ok:
-            assert (record.parity["sut"]["cpus_allowed"], record.parity["client"]["cpus_allowed"]) == ("0", "1")
+            assert as_tree(record.parity.sut)["cpus_allowed"] == "0"
+            assert as_tree(record.parity.client)["cpus_allowed"] == "1"
 
 
 def test_cpu_time_is_that_of_an_arms_own_turns(records: list[RunRecord]) -> None:

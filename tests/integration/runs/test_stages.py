@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests import preloaded
+from tests.unit.record.parts import as_tree
 
 from tare.store.read import open_store
 
@@ -113,6 +114,6 @@ def test_the_second_stage_reads_what_the_first_has_inserted(generator: Generator
             assert record.usage is not None
             assert (record.usage.sut_cpu_s or 0) > 0
             assert record.monitors is not None
-        mounts = {each.parity["sut"]["mounts"]["/var/lib/mysql"].split()[0] for each in (filling, asking)}
+        mounts = {as_tree(each.parity.sut)["mounts"]["/var/lib/mysql"].split()[0] for each in (filling, asking)}
         assert len(mounts) == 1
         assert (mounts == {"overlay"}) == (model == "layer")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.runs.command import tare
+from tests.unit.record.parts import as_tree
 
 from tare.store.read import open_store
 
@@ -56,7 +57,7 @@ def test_a_client_in_a_machine_reaches_servers_wherever_they_stand(tmp_path: Pat
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     for arm, hops in HOPS.items():
         record = records[arm]
-        seen = record.parity["client"]
+        seen = as_tree(record.parity.client)
         assert record.path is not None
         assert record.path.hop in hops
         assert (seen["memory_bytes"], seen["cpus_allowed"]) == (256 << 20, "1")
@@ -70,7 +71,7 @@ def test_a_client_in_a_machine_reaches_servers_wherever_they_stand(tmp_path: Pat
     assert records["bare"].emulated == ()
     for arm in HOPS.keys() - {"bare"}:
         record = records[arm]
-        inside = record.parity["client"]["guest"]
+        inside = as_tree(record.parity.client)["guest"]
         assert record.path is not None
         assert record.path.client_hop == "user"
         assert ("container" in inside) is (arm == "published")

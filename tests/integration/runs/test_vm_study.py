@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.runs.command import tare
+from tests.unit.record.parts import as_tree
 
 from tare.store.read import open_store
 
@@ -57,13 +58,13 @@ def test_a_study_runs_bare_and_in_machines_alike_but_for_the_machine(tmp_path: P
     emulated = {}
     for arm, hop in HOPS.items():
         record = records[arm]
-        seen, client = record.parity["sut"], record.parity["client"]
+        seen, client = as_tree(record.parity.sut), as_tree(record.parity.client)
         assert record.path is not None
         assert record.path.hop == hop
         assert seen["memory_bytes"] == 384 << 20
         assert (seen["cpus_allowed"], client["cpus_allowed"]) == ("0-1", "0-1")
         outside = {**seen["mounts"], **({} if arm == "bare" else seen["guest"]["disk_files"])}
-        assert outside == records["bare"].parity["sut"]["mounts"]
+        assert outside == as_tree(records["bare"].parity.sut)["mounts"]
         assert seen["mounts"]["/var/lib/mysql"].startswith(MOUNTS.get(arm, outside["/var/lib/mysql"]))
         assert record.snapshot == records["bare"].snapshot
         assert record.usage is not None
@@ -73,10 +74,10 @@ def test_a_study_runs_bare_and_in_machines_alike_but_for_the_machine(tmp_path: P
         emulated[arm] = record.emulated
     for arm in HOPS.keys() - {"bare"}:
         cache, threads = ("writeback", ["0", "1"]) if arm == "vm-tap" else ("none", ["0-1", "0-1"])
-        inside = records[arm].parity["sut"]["guest"]
+        inside = as_tree(records[arm].parity.sut)["guest"]
         boxed = arm.startswith("vm-container")
         assert ("container" in inside) is boxed
-        assert records[arm].parity["sut"]["seccomp"] == ("2" if boxed else "0")
+        assert as_tree(records[arm].parity.sut)["seccomp"] == ("2" if boxed else "0")
         assert (inside["cpus"], inside["disk_cache"], inside["cpu_threads"]) == ("0-1", cache, threads)
         assert inside["mounts"]["/var/lib/mysql"].startswith(MOUNTS.get(arm, "ext4"))
         assert inside["memory_bytes"] > 384 << 20

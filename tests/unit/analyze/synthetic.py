@@ -11,6 +11,7 @@ import numpy as np
 from tare.deployments import Endpoint
 from tare.record.measurement import Histogram, Latency, Measurement
 from tare.record.network_path import Hop, NetworkPath
+from tare.record.observation import Observation, Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.usage import Usage
 from tare.study.model import Arm, ArmSettings, ClientSpec, Published, Source, Study, SutSpec
@@ -141,7 +142,7 @@ def record(
         engine=ENGINE,
         images={"sut": IMAGE, "client": IMAGE},
         effective=EFFECTIVE,
-        parity={"sut": observation(arm_name, run_id, "sut"), "client": observation("bare", run_id, "client")},
+        parity=Parity(sut=observation(arm_name, run_id, "sut"), client=observation("bare", run_id, "client")),
         path=path_of(arm_name),
         usage=USAGE,
         measurement=measurement(tps) if tps is not None else None,
@@ -186,24 +187,24 @@ def changed(old: RunRecord, change: Change) -> RunRecord:
     return RunRecord.model_validate(tree, strict=False)
 
 
-def observation(name: str, run_id: str, side: str) -> dict[str, Any]:
-    """What the kernel tells of an instance, as `deployments.Observation`."""
+def observation(name: str, run_id: str, side: str) -> Observation:
+    """What the kernel tells of an instance, around a program."""
     inside = name not in ("bare",)
-    return {
-        "cgroups": {"cpu,cpuacct": f"/tare/{run_id}/{side}", "memory": f"/tare/{run_id}/{side}"},
-        "cpu_weight": 1024,
-        "cpus_allowed": "0" if side == "sut" else "1",
-        "cpu_quota": None,
-        "memory_bytes": 1 << 30,
-        "limits": {"Max open files": "65536 65536", "Max core file size": "0 0"},
-        "seccomp": "2" if inside else "0",
-        "speculation": {"Speculation_Store_Bypass": "thread vulnerable"},
-        "namespaces": {"net": "4026531840" if name in ("bare", "host") else "4026532999", "mnt": "4026532500"},
-        "binary_digest": "sha256:" + "ab" * 32,
-        "scheduler": "other",
-        "oom_score_adj": 0,
-        "mounts": {"/var/lib/mysql": "ext4 8:1"},
-    }
+    return Observation(
+        cgroups={"cpu,cpuacct": f"/tare/{run_id}/{side}", "memory": f"/tare/{run_id}/{side}"},
+        cpu_weight=1024,
+        cpus_allowed="0" if side == "sut" else "1",
+        cpu_quota=None,
+        memory_bytes=1 << 30,
+        limits={"Max open files": "65536 65536", "Max core file size": "0 0"},
+        seccomp="2" if inside else "0",
+        speculation={"Speculation_Store_Bypass": "thread vulnerable"},
+        namespaces={"net": "4026531840" if name in ("bare", "host") else "4026532999", "mnt": "4026532500"},
+        binary_digest="sha256:" + "ab" * 32,
+        scheduler="other",
+        oom_score_adj=0,
+        mounts={"/var/lib/mysql": "ext4 8:1"},
+    )
 
 
 USAGE = Usage(

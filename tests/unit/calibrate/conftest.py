@@ -18,6 +18,7 @@ from tare.calibrate.kinds import KINDS, TRACE
 from tare.calibrate.outcome import CalibrationStudy, ContrastResult, Estimator, by_product, outcome
 from tare.plan.expand import expand
 from tare.record.measurement import Measurement
+from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.usage import Usage
 from tare.study.model import ArmSettings
@@ -103,7 +104,7 @@ class World:
             engine=None,
             images={"sut": None, "client": None},
             effective=None,
-            parity={"sut": None, "client": None},
+            parity=Parity(),
             path=None,
             usage=Usage(sut_cpu_s=cpu_s, sut_io_source="control group"),
             measurement=Measurement(round(per_s * MEASURE_S), "transactions", MEASURE_S, per_s),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tare.calibrate.injections import ReadLimit, io_mount, whole_disk
-from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.errors import EnvironmentLacks
+from tare.record.observation import Observation
 from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).parents[2] / "data"

@@ -18,6 +18,7 @@ from tare.cli import app
 from tare.errors import StudyError
 from tare.imports import Import, collect, load_mapping
 from tare.imports.parsers.registry import PARSERS
+from tare.record.observation import Parity
 from tare.report import EXPORTERS, terminal
 from tare.report.content import build_report
 from tare.store import open_store, verify
@@ -63,7 +64,7 @@ def test_what_is_not_known_of_such_a_run_stays_empty(tmp_path: Path, results: Pa
     assert record.engine is record.effective is None
     assert record.path is None
     assert record.usage is None
-    assert record.parity == {"sut": None, "client": None}
+    assert record.parity == Parity()
 
 
 def test_runs_are_paired_by_configuration_and_repetition(tmp_path: Path, results: Path) -> None:

@@ -16,7 +16,7 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "between", "chronicle", "client_engine", "client_host", "engine", "host", "images", "monitors",
-    "nodes", "parity", "pilot", "rotation", "settings", "snapshot",
+    "nodes", "pilot", "rotation", "settings", "snapshot",
 }  # fmt: skip
 """Parts of a record that cross the stages as `Mapping[str, Any]`."""
 
@@ -56,3 +56,13 @@ def test_a_measurement_of_a_plug_in_is_one_that_a_store_can_give_back() -> None:
     for wrong in (of_plugin(operations=2.5), of_plugin(throughput_per_s=math.nan), of_plugin(unit=None)):
         with pytest.raises(ValueError, match=r"Measurement|JSON"):
             as_stored(wrong)
+
+
+def test_a_sut_that_nobody_looked_at_again_differs_from_one_that_could_not_be_read() -> None:
+    tree = synthetic.record(1, "bridge", 1900.0).model_dump(mode="json")
+    assert "sut_after" not in tree["parity"]
+    unread = {**tree, "parity": {**tree["parity"], "sut_after": None}}
+    for written, lacks in ((tree, False), (unread, True)):
+        record = read(written)
+        assert record.parity.lacks_after is lacks
+        assert record.model_dump(mode="json")["parity"] == written["parity"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.record.observation import Observation, Parity
 from tare.report.content import build_report
 from tare.report.setting import compare, flatten, setting_of, shown
 from tare.report.words.summary import summary
@@ -104,14 +105,16 @@ def test_names_of_containers_fill_no_list_of_variables() -> None:
 def test_what_runs_of_an_arm_saw_alike_is_compared_once_and_anything_else_each_time() -> None:
     study = synthetic.study(("bare", "bridge"))
     runs = synthetic.records(("bare", "bridge"), 5)
-    seen = {1: {"n": 1}, 2: {"n": True}, 3: {"n": 1}}
+    seen = {1: "fifo", 2: "other", 3: "fifo"}
     records = [
-        run.model_copy(update={"parity": {"sut": seen.get(run.block, {"group": f"/tare/{run.run_id}/sut"})}})
+        run.model_copy(update={"parity": Parity(sut=Observation(scheduler=seen[run.block]))})
+        if run.block in seen
+        else run.model_copy(update={"parity": Parity(sut=Observation({"cpu": f"/tare/{run.run_id}/sut"}))})
         for run in runs
     ]
     shown_texts = texts(setting_of(study, records).parity)
-    assert shown_texts["sut.n"] == [("from run to run: 1; yes", ())]
-    assert shown_texts["sut.group"] == [("/tare/RUN/sut", ())]
+    assert shown_texts["sut.scheduler"] == [("from run to run: fifo; other; —", ())]
+    assert shown_texts["sut.cgroups"] == [("from run to run: /tare/RUN/sut; none", ())]
 
 
 def test_what_is_the_same_after_the_measurement_is_told_once() -> None:

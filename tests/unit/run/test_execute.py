@@ -32,8 +32,8 @@ def test_a_good_record_is_whole(rig: Any, plans: Any) -> None:
     assert record.path is not None
     assert record.path.hop is Hop.LOOPBACK
     assert record.path.client_dialled.address == "127.0.0.1"
-    assert record.parity["sut"] is not None
-    assert record.parity["client"] is not None
+    assert record.parity.sut is not None
+    assert record.parity.client is not None
     assert record.images["sut"]["digest"]
     assert record.notices == ()
     assert set(record.raw) >= {"measure.stdout", "measure.stderr", "sut.stdout", "sut.stderr", "warm-up.stdout"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import TOKEN, found, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, found, parity, record, settings, study
 
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
@@ -31,10 +31,10 @@ from tare.study.values import NetworkKind
 def test_a_machine_that_is_not_as_declared_is_named(inside: dict[str, Any], told: str | None) -> None:
     vm = VmSpec(cache="directsync", aio="native", pin=True)
     guest = {"disk_cache": "directsync", "disk_aio": "native", "cpu_threads": ["0", "1"], **inside}
-    parity = {"sut": observation(guest=guest), "client": observation()}
+    in_force = parity(guest=guest)
     placed = settings("vm", network=NetworkKind.USER, vm=vm)
-    assert undeclared(placed, parity, NetworkPath(Hop.USER), TOKEN) == (() if told is None else (told,))
-    (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, NetworkPath(Hop.TAP), TOKEN)
+    assert undeclared(placed, in_force, NetworkPath(Hop.USER), TOKEN) == (() if told is None else (told,))
+    (other,) = undeclared(placed, parity(), NetworkPath(Hop.TAP), TOKEN)
     assert other == "network path: network user promises user, the connections take tap"
 
 

@@ -43,8 +43,8 @@ def test_a_program_is_measured_without_database_and_client(empty_rig: Rig) -> No
     assert record.measurement.unit == "rounds"
     assert (record.effective, record.path, record.snapshot) == (None, None, None)
     assert record.images["client"] is None
-    assert record.parity["client"] is None
-    assert record.parity["sut"] is not None
+    assert record.parity.client is None
+    assert record.parity.sut is not None
     assert record.notices == ()
     assert not empty_rig.leftovers
 

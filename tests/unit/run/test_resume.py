@@ -11,6 +11,7 @@ import pytest
 from tare.plan.model import Plan
 from tare.protocols.stopping import End
 from tare.record.measurement import Measurement
+from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.report.content import build_report
 from tare.run.ending import ending_of
@@ -29,7 +30,7 @@ def made(plan: Plan, index: int, *, ok: bool = True, seconds: float = 6.0, noise
         run_id=run.id, attempt=1, study="tiny", scale="full", plan_digest=plan.digest, block=run.block,
         position=run.position, index=run.index, arm=run.arm, levels={}, settings={}, seed=run.seed,
         phases=(PhaseTime(phase=Phase.MEASURE, began_at=1.0, seconds=seconds),), host={}, engine=None, images={},
-        effective=None, parity={}, path=None, raw=(),
+        effective=None, parity=Parity(), path=None, raw=(),
         measurement=Measurement(throughput_per_s=rate) if ok else None,
         outcome=Outcome(ok=True) if ok else Outcome(ok=False, reason="told to", failed_in=Phase.MEASURE),
     )  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tare.deployments import Bind, Layer, Task, Volume
 from tare.images import Image, ImageConfig
+from tare.record.observation import Observation
 from tare.run.parity.declared import storage_mismatch
 from tare.run.parity.properties import lies_on
 from tare.sites import Output
@@ -64,15 +67,14 @@ def test_what_is_seen_must_be_what_was_made(data_mount: DataMount, mount: str | 
 
 def test_a_run_on_another_storage_than_declared_is_told_with_both() -> None:
     spec, data_mount = StorageSpec(kind="tmpfs"), DataMount("/d", "tmpfs", "0:57")
-    seen = {"sut": {"cgroups": {"cpu": "/tare"}, "mounts": {"/data": "ext4 254:0"}}}
+    seen = Observation(cgroups={"cpu": "/tare"}, mounts={"/data": "ext4 254:0"})
     (line,) = storage_mismatch(spec, data_mount, "/data", seen)
     assert line == "SUT: storage tmpfs declared, which is tmpfs 0:57 here; /data is on ext4 254:0"
-    seen["sut"]["mounts"] = {"/data": "tmpfs 0:57"}
-    assert not storage_mismatch(spec, data_mount, "/data", seen)
+    assert not storage_mismatch(spec, data_mount, "/data", replace(seen, mounts={"/data": "tmpfs 0:57"}))
 
 
 def test_a_sut_that_was_not_observed_is_not_judged() -> None:
-    assert not storage_mismatch(StorageSpec(), DataMount("/d", "ext4", "254:0"), "/data", {"sut": None})
+    assert not storage_mismatch(StorageSpec(), DataMount("/d", "ext4", "254:0"), "/data", None)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments import Observation
 from tare.record.network_path import Hop
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.attempt.snapshot import Snapshot
@@ -57,7 +56,6 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("title", "wanted"),
     [
-        ("`parity.sut`, `parity.client`", keys(Observation)),
         ("`path`", {hop.value for hop in Hop}),
         ("Phases", {phase.value for phase in Phase}),
         ("The record", keys(Snapshot) - {"data", "elsewhere"}),

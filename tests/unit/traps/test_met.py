@@ -8,6 +8,7 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.shipped import at_every_scale, shipped
 
+from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
 from tare.record.usage import Saturation, SaturationOfSides, Usage
 from tare.study.catalogue import studies
@@ -130,12 +131,11 @@ def test_a_host_s_own_traps_are_named_and_those_of_one_database_are_not() -> Non
 
 
 def test_what_a_run_observes_of_its_group_and_server_is_a_fact_of_traps() -> None:
-    seen = {
-        "disk_interface": "neither", "swap_limit": "max", "pids_limit": "2048", "hugetlb_limit": "0",
-        "log_driver": "json-file",
-    }  # fmt: skip
+    seen = Observation(
+        disk_interface="neither", swap_limit="max", pids_limit="2048", hugetlb_limit="0", log_driver="json-file"
+    )
     record = synthetic.records(("bare",), 1)[0].model_copy(
-        update={"parity": {"sut": seen}, "effective": {"skip_name_resolve": "OFF"}}
+        update={"parity": Parity(sut=seen), "effective": {"skip_name_resolve": "OFF"}}
     )
     facts = facts_of_run(record)
     assert facts["process.io"] == "none"

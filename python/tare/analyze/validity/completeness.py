@@ -131,9 +131,9 @@ def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
     """Flags of the `_PARTS` that could not be read. A program that is itself the SUT has no client and no path."""
     parity, path, both = run.parity, run.path, run.settings.get("client", "") is not None
     return (
-        not parity.get("sut"),
-        both and not parity.get("client"),
-        parity.get("sut_after", "") is None,
+        parity.sut is None,
+        both and parity.client is None,
+        parity.lacks_after,
         both and (path is None or path.hop is None),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -80,7 +80,7 @@ def _swap_rates(run: RunRecord) -> _SwapRates | None:
 
 
 def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
-    if not any(evidence.columns.trees("parity", "sut")):
+    if all(run.parity.sut is None for run in evidence.columns.records):
         return  # no run has its CPUs
     for arm, ratios in evidence.log_ratios.items():
         by_set: dict[str, list[RunRecord]] = {}
@@ -113,10 +113,7 @@ def _difference_text(one: str, other: str, difference: float) -> str:
 
 
 def _cpus(run: RunRecord) -> str | None:
-    seen = run.parity.get("sut")
-    if seen is None:
-        return None
-    return str(seen["cpus_allowed"]) if isinstance(seen, Mapping) and seen.get("cpus_allowed") else None
+    return run.parity.sut and (run.parity.sut.cpus_allowed or None)
 
 
 def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:

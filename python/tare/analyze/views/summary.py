@@ -22,7 +22,8 @@ from tare.errors import StoreError
 from tare.monitors import OF_SUT
 from tare.parquet import read_parquet, readable
 from tare.plain_files import must_be_regular
-from tare.record.run_record import Phase, RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import TRACE_HEAD, Trace, is_trace, read_trace
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import Bind, Instance, Observation, Task
+from tare.deployments import Bind, Instance, Task
 from tare.deployments.cgroup.removal import warden
 from tare.deployments.defaults import SCRATCH, environment, user
 from tare.deployments.directories import remove_tree
@@ -20,6 +20,7 @@ from tare.deployments.observe import observe, shm_bytes_of
 from tare.deployments.rlimits import OWN_STATUS, ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host, NewFile, Process

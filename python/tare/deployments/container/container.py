@@ -16,7 +16,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount, Ulimit
 from requests.exceptions import RequestException, Timeout
 
-from tare.deployments import Endpoint, Instance, Observation, Task
+from tare.deployments import Endpoint, Instance, Task
 from tare.deployments.cgroup.placement import set_cpu_weight
 from tare.deployments.container.confinement import security_options
 from tare.deployments.container.engine_exec import engine_exec
@@ -31,6 +31,7 @@ from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.engines import ENGINE, LOG_DRIVERS, RUNTIMES, SIDECAR
 from tare.sites import Completed, Host, Process

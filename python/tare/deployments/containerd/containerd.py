@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import CONTAINERD, Instance, Observation, Task
+from tare.deployments import CONTAINERD, Instance, Task
 from tare.deployments.bare.bare import LAUNCHER, resolver_files
 from tare.deployments.cgroup.placement import set_cpu_weight
 from tare.deployments.cgroup.removal import warden
@@ -35,6 +35,7 @@ from tare.deployments.pod import cni
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host, Process

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import POD, Endpoint, Instance, Observation, Task
+from tare.deployments import POD, Endpoint, Instance, Task
 from tare.deployments.bare.bare import LAUNCHER
 from tare.deployments.cgroup.hierarchy import Cgroups, cgroups_of, parse_proc_cgroup
 from tare.deployments.cgroup.removal import warden
@@ -30,6 +30,7 @@ from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, why_
 from tare.deployments.observe import observe, parse_status
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EngineSilent, PodLost, RunFailed, TareError, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host

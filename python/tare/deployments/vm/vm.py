@@ -13,7 +13,7 @@ from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import Bind, Guest, Instance, Observation, Task
+from tare.deployments import Bind, Guest, Instance, Task
 from tare.deployments.cgroup.hierarchy import cgroups_of
 from tare.deployments.cgroup.removal import warden
 from tare.deployments.defaults import SCRATCH
@@ -29,6 +29,7 @@ from tare.deployments.vm.kernel import Kernel
 from tare.deployments.vm.network import Attachment, attach, detach
 from tare.deployments.vm.qemu import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
+from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host, Output, Process

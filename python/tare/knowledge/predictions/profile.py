@@ -20,7 +20,8 @@ from tare.knowledge.unit_costs import (
     in_flight,
     machine_busy_s,
 )
-from tare.record.run_record import RunRecord, Side
+from tare.record.observation import Side
+from tare.record.run_record import RunRecord
 
 Station = Literal["machine", "sut", "client"]
 QUANTITIES: Mapping[Station, Quantity] = {"machine": "machine-cpu", "sut": "sut-cpu", "client": "client-cpu"}

@@ -18,7 +18,8 @@ from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
 from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
-from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
+from tare.record.observation import Parity, Side
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, to_tree
 from tare.record.usage import Usage
 from tare.run.attempt.context import Images, make_token
 from tare.run.between.sounding import Between
@@ -78,7 +79,7 @@ class Draft:
     emulated: tuple[Side, ...] = ()
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
-    parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
+    parity: Parity = field(default_factory=Parity)
     path: NetworkPath | None = None
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`. The first node's values are
@@ -172,7 +173,7 @@ def unmade_record(plan: Plan, run: PlannedRun, number: int, site: str, reason: s
         engine=None,
         images={"sut": None, "client": None},
         effective=None,
-        parity={"sut": None, "client": None},
+        parity=Parity(),
         path=None,
         measurement=None,
         raw=(),

@@ -13,7 +13,8 @@ from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.record.emulated import union_of_sides
 from tare.record.measurement import as_stored
-from tare.record.run_record import Outcome, Phase, RunRecord, Side
+from tare.record.observation import Observation, Side
+from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.record.usage import Usage
 from tare.run.attempt.apart import (
     must_be_routed,
@@ -287,7 +288,7 @@ class Phases:
         self.monitors.client_started(name, client.instance, alone=sut is None)
         opens = opened_to(sut, client, opens)
         known = why_unseen(self.draft.nodes) is None and some_unseen(self.draft.path, opens) is None
-        known = known and all(self.draft.parity.get(side) for side in context.settings.sides)
+        known = known and all(self.draft.parity.of(side) for side in context.settings.sides)
         run_observer = RunObserver(self.machine, sut, client, known=known, opens=opens)
 
         def lives() -> None:
@@ -318,8 +319,8 @@ class Phases:
             self.pace.warmed_up(client.instance)
         started.look(last=True)
         if meter is not None:
-            seen = [node.get("parity") for node in self.draft.nodes.values()] or [self.draft.parity.get("sut")]
-            if used := meter.end(seen, self.draft.parity.get("client"), proxies_of(self.draft)):
+            seen = [node.get("parity") for node in self.draft.nodes.values()] or [self.draft.parity.sut]
+            if used := meter.end(seen, self.draft.parity.client, proxies_of(self.draft)):
                 self.draft.usage = used
             self.pace.client_ended()
         started.stop()
@@ -353,7 +354,7 @@ class Phases:
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
             wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, {}).get("peers"))
             wrong += storage_mismatch(
-                settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity
+                settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity.sut
             )
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
@@ -368,18 +369,18 @@ class Phases:
         """
         nodes = by_node(self._so_far(), self.draft.nodes)
         hosts = {host.name: self.machine.facts_of(host) for host in self.machine.site.sut_hosts}
-        seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
+        seen, effective = dict[str, Observation | None](), dict[str, Mapping[str, str]]()
         if sut is not None:
             notices = list[str]()
             seen = {each.node.name: observation(each.deployment, each.instance, notices) for each in sut.servers}
             effective = dict(sut.effective())
             self.draft.notices += notices
-            self.draft.parity = {**self.draft.parity, "sut_after": seen[sut.first.node.name]}
+            self.draft.parity = self.draft.parity.model_copy(update={"sut_after": seen[sut.first.node.name]})
             self.draft.of_nodes("parity_after", seen)
         moved_to = None if sut is None else self.pace.moved_to
         changed = list[str]()
         for name, before in nodes.items():
-            again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
+            again = before.parity.with_sut(seen.get(name) or before.parity.sut)
             host = self.draft.nodes.get(name, {}).get("on", self.machine.site.sut.name)
             after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
             changed += changed_during(before, before.model_copy(update=after), self._variables(), moved_to)

@@ -116,8 +116,8 @@ def changed_during(
     not compared: unknown is not the same as absent.
     """
     server = server or KnownVariables()
-    if record.parity.get("sut") is None:
-        after = after.model_copy(update={"parity": {**after.parity, "sut": None}})
+    if record.parity.sut is None:
+        after = after.model_copy(update={"parity": after.parity.with_sut(None)})
     before, later = _readings(record, server), _readings(after, server)
     if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
         before[CPU_SET] = replace(before[CPU_SET], value=_kernel_cpu_list(moved_to))
@@ -183,8 +183,8 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None
     side = "client" if name.startswith("client") else "sut"
-    seen = [each.parity.get(side) for each in (reference, record)]
-    return None in seen or (ENVIRONMENT in name and any((each or {}).get("environment") is None for each in seen))
+    seen = [each.parity.of(side) for each in (reference, record)]
+    return any(each is None or (ENVIRONMENT in name and each.environment is None) for each in seen)
 
 
 def _kernel_cpu_list(cpus: str) -> str:

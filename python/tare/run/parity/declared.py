@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from tare.deployments import CONTAINERD, POD
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.defaults import cpu_shares
 from tare.record.measurement import Encryption
 from tare.record.network_path import Hop, NetworkPath
+from tare.record.observation import Observation, Parity
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, LimitsSpec, Placement, StorageSpec, SutSpec
@@ -54,16 +54,14 @@ _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 The hop is recorded, and must be the same in every run of an arm."""
 
 
-def undeclared(
-    settings: ArmSettings, parity: Mapping[str, Any], path: NetworkPath | None, token: str
-) -> tuple[str, ...]:
+def undeclared(settings: ArmSettings, parity: Parity, path: NetworkPath | None, token: str) -> tuple[str, ...]:
     """List what is not as declared, a sentence each; `token` is part of the name of the run's own control group."""
     mismatches = [
         f"{NAMES[side]}: {what}"
         for side, placement in settings.sides.items()
-        for what in _side(placement, parity.get(side), token)
+        for what in _side(placement, parity.of(side), token)
     ]
-    of_machine, of_pod = _machine(settings, parity.get("sut")), _pod(settings, parity.get("sut"))
+    of_machine, of_pod = _machine(settings, parity.sut), _pod(settings, parity.sut)
     return (*mismatches, *of_machine, *of_pod, *_hop(settings, path))
 
 
@@ -82,16 +80,15 @@ def undeclared_peers(
 
 
 def storage_mismatch(
-    spec: StorageSpec, data_mount: DataMount, data_dir: str, parity: Mapping[str, Any]
+    spec: StorageSpec, data_mount: DataMount, data_dir: str, seen: Observation | None
 ) -> tuple[str, ...]:
     """Return a sentence if the SUT's data directory is not on the storage that was made for it.
 
     Compares file system and device number in the SUT's own mounts (/proc/PID/mountinfo).
     """
-    seen = parity.get("sut")
-    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+    if seen is None or not seen.cgroups:
         return ()
-    mount = (seen.get("mounts") or {}).get(data_dir)
+    mount = seen.mounts.get(data_dir)
     promised = data_mount.mismatch(mount)
     if promised is None:
         return ()
@@ -129,46 +126,46 @@ def undeclared_encryption(settings: ArmSettings, agreed: Encryption | None) -> t
     return ()
 
 
-def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
-    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+def _side(placement: Placement, seen: Observation | None, token: str) -> Iterator[str]:
+    if seen is None or not seen.cgroups:
         return  # not observed, or a deployment without control groups (fake): nothing to compare
-    limits, cpus = placement.limits, seen.get("cpus_allowed")
+    limits, cpus = placement.limits, seen.cpus_allowed
     if limits.cpus is not None and cpus is not None and cpu_set(cpus) != cpu_set(limits.cpus):
         yield f"CPU set: {limits.cpus} declared, {cpus} in force"
-    quota = seen.get("cpu_quota")
+    quota = seen.cpu_quota
     if limits.cpu_quota != quota and abs((limits.cpu_quota or 0) - (quota or 0)) > 1e-4:
         yield f"CPU quota: {limits.cpu_quota or 'none'} declared, {quota or 'none'} in force"
     if limits.cpu_weight is not None:
-        weight = limits.cpu_weight if set(seen["cgroups"]) == {""} else cpu_shares(limits.cpu_weight)
-        if seen.get("cpu_weight") != weight:
-            yield f"CPU weight: {limits.cpu_weight} declared ({weight} here), {seen.get('cpu_weight')} in force"
+        weight = limits.cpu_weight if set(seen.cgroups) == {""} else cpu_shares(limits.cpu_weight)
+        if seen.cpu_weight != weight:
+            yield f"CPU weight: {limits.cpu_weight} declared ({weight} here), {seen.cpu_weight} in force"
     wanted = None if limits.memory is None else size_bytes(limits.memory)
-    memory = seen.get("memory_bytes")
+    memory = seen.memory_bytes
     if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
         yield f"memory limit: {wanted} declared, {memory or 'none'} in force"
     yield from _more_limits(limits, seen)
-    iops = seen.get("disk_iops")
+    iops = seen.disk_iops
     if limits.disk_iops != iops:
         yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
     yield from _confinement(placement, seen)
-    yield from _sysctls(placement, seen.get("network_settings"))
+    yield from _sysctls(placement, seen.network_settings)
     if placement.deployment == POD:
         yield from _kubelets(seen)
         return
     yield from _by_containerd(placement, seen)
-    parent = parent_cgroup(seen["cgroups"])
-    inside = any(token in path for path in seen["cgroups"].values())
+    parent = parent_cgroup(seen.cgroups)
+    inside = any(token in path for path in seen.cgroups.values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
 
 
-def _more_limits(limits: LimitsSpec, seen: Mapping[str, Any]) -> Iterator[str]:
-    swap, in_force = None if limits.swap is None else size_bytes(limits.swap), str(seen.get("swap_limit") or "none")
+def _more_limits(limits: LimitsSpec, seen: Observation) -> Iterator[str]:
+    swap, in_force = None if limits.swap is None else size_bytes(limits.swap), str(seen.swap_limit or "none")
     if swap is not None and not (in_force.isdecimal() and abs(int(in_force) - swap) < 1 << 16):  # whole pages
         yield f"swap limit: {swap} declared, {in_force} in force"
-    if limits.pids is not None and seen.get("pids_limit") != str(limits.pids):
-        yield f"limit of processes: {limits.pids} declared, {seen.get('pids_limit') or 'none'} in force"
-    mems = seen.get("mems_allowed")
+    if limits.pids is not None and seen.pids_limit != str(limits.pids):
+        yield f"limit of processes: {limits.pids} declared, {seen.pids_limit or 'none'} in force"
+    mems = seen.mems_allowed
     if limits.mems is not None and mems is not None and cpu_set(mems) != cpu_set(limits.mems):
         yield f"NUMA nodes of its memory: {limits.mems} declared, {mems} in force"
 
@@ -182,41 +179,41 @@ def _sysctls(placement: Placement, seen: Mapping[str, str] | None) -> Iterator[s
                 yield f"{name}: {wanted} declared, {in_force or 'nothing'} in force"
 
 
-def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
+def _by_containerd(placement: Placement, seen: Observation) -> Iterator[str]:
     """Check the containerd namespace, which the command line of the program's shim names."""
-    facts = seen.get("containerd") or {}
+    facts = seen.containerd or {}
     if placement.deployment == CONTAINERD and facts.get("namespace") != NAMESPACE:
         holder = f"{facts.get('shim') or 'no shim'}, namespace {facts.get('namespace') or 'unknown'}"
         yield f"containerd: a container in its namespace {NAMESPACE} declared, held by {holder}"
 
 
-def _kubelets(seen: Mapping[str, Any]) -> Iterator[str]:
+def _kubelets(seen: Observation) -> Iterator[str]:
     """Check that a cluster's pod is in kubelet's control groups, below those of its QoS class."""
-    qos = (seen.get("pod") or {}).get("qos")
+    qos = (seen.pod or {}).get("qos")
     wanted = "" if qos == Qos.GUARANTEED else str(qos or "").replace("-", "")
-    if not any(_KUBEPODS.search(path) and wanted in path for path in seen["cgroups"].values()):
-        where = parent_cgroup(seen["cgroups"])
+    if not any(_KUBEPODS.search(path) and wanted in path for path in seen.cgroups.values()):
+        where = parent_cgroup(seen.cgroups)
         yield f"parent cgroup: a pod of the class {qos} declared, {where} in force"
 
 
-def _confinement(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
+def _confinement(placement: Placement, seen: Observation) -> Iterator[str]:
     """Check the process's own status: seccomp mode, bounding capabilities, `NoNewPrivs`."""
     asked = placement.confinement
-    if asked.seccomp != "default" and seen.get("seccomp") != (
+    if asked.seccomp != "default" and seen.seccomp != (
         wanted := _NO_FILTER if asked.seccomp == "unconfined" else _FILTER
     ):
-        yield f"seccomp: {asked.seccomp} declared (mode {wanted}), mode {seen.get('seccomp')} in force"
-    bounds = seen.get("capabilities")
+        yield f"seccomp: {asked.seccomp} declared (mode {wanted}), mode {seen.seccomp} in force"
+    bounds = seen.capabilities
     if asked.capabilities == "none" and (bounds is None or int(bounds, 16)):
         yield f"capabilities: none declared, {bounds} in force"
     if asked.capabilities == "all" and (bounds is None or not int(bounds, 16) >> _SYS_ADMIN & 1):
         yield f"capabilities: all declared, {bounds} in force"
-    if asked.no_new_privileges and seen.get("no_new_privileges") != "1":
-        yield f"no_new_privileges: declared, {seen.get('no_new_privileges')} in force"
+    if asked.no_new_privileges and seen.no_new_privileges != "1":
+        yield f"no_new_privileges: declared, {seen.no_new_privileges} in force"
 
 
-def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
-    inside = (seen or {}).get("guest")
+def _machine(settings: ArmSettings, seen: Observation | None) -> Iterator[str]:
+    inside = seen and seen.guest
     if settings.sut.vm is None or not isinstance(inside, Mapping):
         return
     pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
@@ -231,9 +228,9 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
         yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {cpu_sets}"
 
 
-def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
+def _pod(settings: ArmSettings, seen: Observation | None) -> Iterator[str]:
     """Check namespaces, rules and control groups of a pod, as the kernel has them."""
-    spec, pod = settings.sut.pod, (seen or {}).get("pod")
+    spec, pod = settings.sut.pod, seen and seen.pod
     if spec is None or not isinstance(pod, Mapping):
         return
     network = settings.sut.network
@@ -253,7 +250,7 @@ def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]
     if spec.qos is None:
         return
     place = "/kubepods/" if spec.qos is Qos.GUARANTEED else f"/kubepods/{spec.qos.value.replace('-', '')}/"
-    if not any(f"{place}pod" in path for path in (seen or {}).get("cgroups", {}).values()):
+    if not any(f"{place}pod" in path for path in (seen.cgroups if seen else {}).values()):
         yield f"SUT: class {spec.qos.value} declared, its group is not in {place}"
 
 

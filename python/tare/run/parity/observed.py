@@ -9,10 +9,11 @@ from typing import Any
 from tare.deployments import Deployment, Instance
 from tare.errors import HostSilent, PodLost, RunFailed, TareError
 from tare.record.network_path import NetworkPath
-from tare.record.run_record import RunRecord, to_tree
+from tare.record.observation import Observation, Parity
+from tare.record.run_record import RunRecord
 from tare.run.attempt.client import Client
 from tare.run.attempt.server import Server, Sut
-from tare.run.machine import EndHosts, Machine, Tree
+from tare.run.machine import EndHosts, Machine
 
 _WHOLE = "sut"
 
@@ -38,7 +39,7 @@ def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
     own = {
         "host": node.get("host") or record.host,
         "effective": node.get("effective"),
-        "parity": {**record.parity, "sut": node.get("parity")},
+        "parity": record.parity.with_sut(node.get("parity")),
         "path": node.get("path"),
     }
     return record.model_copy(update=own)
@@ -52,9 +53,9 @@ class Seen:
     without a server.
     """
 
-    parity: Mapping[str, Any]
+    parity: Parity
     path: NetworkPath | None = None
-    of_nodes: Mapping[str, Tree | None] = field(default_factory=dict)
+    of_nodes: Mapping[str, Observation | None] = field(default_factory=dict)
     paths: Mapping[str, NetworkPath | None] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
@@ -141,7 +142,7 @@ class RunObserver:
     def _alone(self) -> Seen:
         notices: list[str] = []
         seen = observation(self._client.deployment, self._client.instance, notices)
-        return Seen({"sut": seen, "client": None}, notices=tuple(notices))
+        return Seen(Parity(sut=seen, client=None), notices=tuple(notices))
 
     def _seen(self, sut: Sut, paths: Mapping[str, NetworkPath | None], notices: list[str]) -> Seen:
         # The client first, since it may end soon and observing a virtual machine takes seconds.
@@ -150,7 +151,7 @@ class RunObserver:
             server.node.name: observation(server.deployment, server.instance, notices) for server in sut.servers
         }
         first = sut.first.node.name
-        return Seen({"sut": of_nodes[first], "client": client}, paths[first], of_nodes, paths, tuple(notices))
+        return Seen(Parity(sut=of_nodes[first], client=client), paths[first], of_nodes, paths, tuple(notices))
 
     def _path(self, server: Server, notices: list[str]) -> NetworkPath | None:
         try:
@@ -216,14 +217,14 @@ def _connections(path: NetworkPath | None) -> int:
     return 0 if path is None else path.connections
 
 
-def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
+def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Observation | None:
     """Read what is in force around an instance; `None`, with a notice, if that cannot be read.
 
     For a pod that its cluster has lost, `PodLost` is raised, and `HostSilent` where the host has no process or file
     left to ask it by: such a run fails and is tried again.
     """
     try:
-        return to_tree(deployment.observe(instance))
+        return deployment.observe(instance)
     except (PodLost, HostSilent):
         raise
     except TareError as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
+from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
 from tare.run.parity.surroundings import SURROUNDINGS
 
@@ -133,7 +134,7 @@ class Reading:
 
 def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     """Yield what was in force around one side, from its `Observation` and its image."""
-    seen, image = record.parity.get(side), record.images.get(side) or {}
+    seen, image = record.parity.of(side), record.images.get(side) or {}
     label = NAMES[side]
 
     def one(name: str, value: Any, *keys: str, nature: str | None = None) -> Reading:
@@ -141,67 +142,67 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
 
     yield one("image digest", image.get("digest"), "image")
     yield one("emulated CPU", "yes" if side in record.emulated else "no", "deployment")
-    if not isinstance(seen, Mapping):
+    if seen is None:
         return
-    yield one("binary digest", seen.get("binary_digest"), "image", "database")
-    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup", "pod.qos", nature="cgroup")
-    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight", *_REQUESTED, nature="cgroup")
-    yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
-    yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
-    yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
-    yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
-    yield one("scheduler", seen.get("scheduler"))
+    yield one("binary digest", seen.binary_digest, "image", "database")
+    yield one("parent cgroup", parent_cgroup(seen.cgroups), "cgroup", "pod.qos", nature="cgroup")
+    yield one("cpu weight", seen.cpu_weight, "cgroup", "limits.cpu_weight", *_REQUESTED, nature="cgroup")
+    yield one("CPU set", seen.cpus_allowed, "limits.cpus")
+    yield one("CPU quota", seen.cpu_quota, "limits.cpu_quota")
+    yield one("memory limit", seen.memory_bytes, "limits.memory")
+    yield one("disk operations", seen.disk_iops, "limits.disk_iops")
+    yield one("scheduler", seen.scheduler)
     for each in SURROUNDINGS:
         yield from (one(each.name, value, *each.keys, nature=each.nature) for value in each.values(seen))
-    yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED, nature="cgroup")
-    yield one("pod", "yes" if seen.get("pod") else "no", "deployment", *_POD_KEYS)
+    yield one("oom_score_adj", seen.oom_score_adj, *_REQUESTED, nature="cgroup")
+    yield one("pod", "yes" if seen.pod else "no", "deployment", *_POD_KEYS)
     yield from _made_by(seen, one)
     yield from _confinement(seen, one)
-    for name, value in (seen.get("limits") or {}).items():
+    for name, value in seen.limits.items():
         yield one(f"ulimit {name!r}", value, *_ULIMITS.get(name, ()))
     yield from _environment(seen, one)
     if side == "sut" and record.between is None:  # else hosts may swap, each with settings of its own
         yield from _network_settings(seen, one)
-    for name, value in (seen.get("guest") or {}).items():
+    for name, value in (seen.guest or {}).items():
         if name in _GUEST:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
-    for target, mount in (seen.get("mounts") or {}).items():
+    for target, mount in seen.mounts.items():
         if target != SOCKET_DIR:  # the path tells whether it is used
             yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
 
 
-def _environment(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
-    for name, value in (seen.get("environment") or {}).items():
+def _environment(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:
+    for name, value in (seen.environment or {}).items():
         if name not in _OWN_VARIABLES and not name.startswith(_OF_CLUSTER):
             yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
 
 
-def _network_settings(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
-    for name, value in (seen.get("network_settings") or {}).items():
+def _network_settings(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:
+    for name, value in (seen.network_settings or {}).items():
         yield one(f"{NETWORK_SETTING}{name}", value, *_NAMESPACE, f"sysctls.{name}")
 
 
-def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
+def _made_by(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:
     """Yield what surrounds a container that containerd or a cluster made, or that is in a pod."""
-    for name, value in (seen.get("containerd") or {}).items():
+    for name, value in (seen.containerd or {}).items():
         yield one(f"containerd: {name}", value, "deployment", *(["network"] if name == "interface" else []))
     for name, value in _of_pod(seen).items():
         yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
 
 
-def _of_pod(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_pod(seen: Observation) -> Mapping[str, Any]:
     """Return the known facts of the pod; without a QoS class, none is compared."""
-    return {name: value for name, value in (seen.get("pod") or {}).items() if value is not None}
+    return {name: value for name, value in (seen.pod or {}).items() if value is not None}
 
 
-def _confinement(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
-    yield one("seccomp", seen.get("seccomp"), *_SECCOMP, nature="seccomp")
-    yield one("speculation controls", seen.get("speculation"), *_SECCOMP, nature="speculation")
-    if seen.get("id_map") is not None:  # older records lack it
-        yield one("user namespace", seen["id_map"], "engine", "deployment")
+def _confinement(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:
+    yield one("seccomp", seen.seccomp, *_SECCOMP, nature="seccomp")
+    yield one("speculation controls", seen.speculation, *_SECCOMP, nature="speculation")
+    if seen.id_map is not None:  # older records lack it
+        yield one("user namespace", seen.id_map, "engine", "deployment")
     for key, name in _RIGHTS.items():
-        if key in seen:  # older records lack it
-            yield one(name, seen[key], "engine", "runtime", f"confinement.{key}", nature="capabilities")
+        if (value := getattr(seen, key)) is not None:  # older records lack it
+            yield one(name, value, "engine", "runtime", f"confinement.{key}", nature="capabilities")
 
 
 def lies_on(mount: str) -> str:

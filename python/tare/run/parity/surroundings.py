@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tare.record.observation import Observation
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,10 @@ class Surrounding:
     keys: tuple[str, ...] = ()
     nature: str | None = None
 
-    def values(self, seen: Mapping[str, Any]) -> Iterator[Any]:
+    def values(self, seen: Observation) -> Iterator[Any]:
         """Yield the value in an observation, if it has one."""
-        if seen.get(self.key) is not None:
-            yield seen[self.key]
+        if (value := getattr(seen, self.key)) is not None:
+            yield value
 
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tare.deployments import Instance
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.deployments.network.path import CARRIERS
 from tare.errors import TareError
 from tare.record.load_time import LoadTime, ReportedStart, Span, locate_load
+from tare.record.observation import Observation
 from tare.record.usage import CpuModes, Usage
 from tare.run.clock import Clock
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, boot_id, named, parse_stat
 from tare.study.values import cpu_set
 
-Observed = Mapping[str, Any] | None
-"""An `Observation` in its form in a record."""
+Observed = Observation | None
 _NO_PROXIES: Mapping[int, Process] = {}
 _READINGS = 5
 _COVERED = 0.8
@@ -273,17 +272,18 @@ def cpus_of_all(seen: Sequence[Observed]) -> float | None:
     known = [cpus for cpus in each if cpus is not None]
     if not known or len(known) < len(each):
         return None
-    allowed = frozenset[int]().union(*(cpu_set(str((node or {})["cpus_allowed"])) for node in seen))
+    allowed = frozenset[int]().union(
+        *(cpu_set(node.cpus_allowed) for node in seen if node is not None and node.cpus_allowed)
+    )
     return min(float(len(allowed)), sum(known))
 
 
 def cpus_of(seen: Observed) -> float | None:
     """CPUs' worth of time that an observed side may use: its quota, or the number of its allowed CPUs."""
-    if not isinstance(seen, Mapping) or not seen.get("cpus_allowed"):
+    if seen is None or not seen.cpus_allowed:
         return None
-    allowed = len(cpu_set(str(seen["cpus_allowed"])))
-    quota = seen.get("cpu_quota")
-    return float(allowed) if quota is None else min(float(quota), float(allowed))
+    allowed = float(len(cpu_set(seen.cpus_allowed)))
+    return allowed if seen.cpu_quota is None else min(seen.cpu_quota, allowed)
 
 
 def _usage_file(host: Host, cgroups: Cgroups | None, pid: int) -> str | None:

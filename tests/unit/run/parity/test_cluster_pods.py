@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, parity, record, settings, study
 
 from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.compare import differences
@@ -89,13 +89,11 @@ def test_a_pod_stands_in_kubelets_groups_of_its_class(
     pod: PodSpec | None, seen: dict[str, Any], sentences: tuple[str, ...]
 ) -> None:
     placed = settings("pod", network=NetworkKind.POD, pod=pod)
-    got = undeclared(placed, {"sut": observation(**seen), "client": observation()}, NetworkPath(Hop.BRIDGE), TOKEN)
+    got = undeclared(placed, parity(**seen), NetworkPath(Hop.BRIDGE), TOKEN)
     assert tuple(each.replace("podUID", f"pod{UID}") for each in got) == sentences
 
 
 def test_a_limit_is_held_in_a_pod_as_anywhere() -> None:
     placed = settings("pod", network=NetworkKind.POD, limits=LimitsSpec(cpu_quota=0.5))
-    got = undeclared(
-        placed, {"sut": observation(**of_kubelet()), "client": observation()}, NetworkPath(Hop.BRIDGE), TOKEN
-    )
+    got = undeclared(placed, parity(**of_kubelet()), NetworkPath(Hop.BRIDGE), TOKEN)
     assert got == ("SUT: CPU quota: 0.5 declared, none in force",)

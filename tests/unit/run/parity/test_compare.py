@@ -9,6 +9,7 @@ import pytest
 
 from tare.errors import NotComparable
 from tare.record.network_path import Hop, NetworkPath
+from tare.record.observation import Observation, Parity
 from tare.record.run_record import Outcome, RunRecord
 from tare.run.events import RunEnded
 from tare.run.execute import execute
@@ -66,6 +67,10 @@ def observation(**changes: Any) -> dict[str, Any]:
     return {**seen, **changes}
 
 
+def parity(**changes: Any) -> Parity:
+    return Parity(sut=Observation(**observation(**changes)), client=Observation(**observation()))
+
+
 def record(arm: str, *, sut: Mapping[str, Any] | None = None, ok: bool = True, **changes: Any) -> RunRecord:
     deployment = "bare" if arm == "bare" else "container"
     fields: dict[str, Any] = {
@@ -75,7 +80,7 @@ def record(arm: str, *, sut: Mapping[str, Any] | None = None, ok: bool = True, *
         "host": {"thp": "madvise", "load_1min": 3.0}, "engine": None,
         "images": {"sut": {"digest": "tree-1"}, "client": {"digest": "tree-2"}},
         "effective": {"innodb_buffer_pool_size": "134217728", "port": "1"},
-        "parity": {"sut": observation(**(sut or {})), "client": observation()},
+        "parity": parity(**(sut or {})),
         "path": NetworkPath(Hop.LOOPBACK), "measurement": None, "raw": (), "outcome": Outcome(ok=ok),
     }  # fmt: skip
     return RunRecord(**{**fields, **changes})
@@ -232,7 +237,7 @@ def test_a_server_may_spell_its_variables_as_it_likes(name: str) -> None:
 
 
 def test_a_side_that_was_not_observed_is_missing_and_not_different() -> None:
-    assert found(record("bare"), record("bridge", parity={"sut": None, "client": None})) == []
+    assert found(record("bare"), record("bridge", parity=Parity())) == []
 
 
 def test_what_changes_during_a_run_is_named() -> None:
@@ -290,24 +295,21 @@ def test_the_parent_cgroup_is_told_without_the_run_s_name(cgroups: dict[str, str
     ],
 )
 def test_what_is_not_as_declared_is_named(placed: dict[str, Any], seen: dict[str, Any], told: str | None) -> None:
-    parity = {"sut": observation(**seen), "client": observation()}
-    assert undeclared(settings("bare", **placed), parity, None, TOKEN) == (() if told is None else (told,))
+    assert undeclared(settings("bare", **placed), parity(**seen), None, TOKEN) == (() if told is None else (told,))
 
 
 def test_a_path_other_than_the_network_s_is_named_with_what_was_promised() -> None:
     placed = settings(network=NetworkKind.BRIDGE)
-    parity = {"sut": observation(), "client": observation()}
-    assert undeclared(placed, parity, NetworkPath(Hop.BRIDGE), TOKEN) == ()
-    (told,) = undeclared(placed, parity, NetworkPath(Hop.DOCKER_PROXY), TOKEN)
+    assert undeclared(placed, parity(), NetworkPath(Hop.BRIDGE), TOKEN) == ()
+    (told,) = undeclared(placed, parity(), NetworkPath(Hop.DOCKER_PROXY), TOKEN)
     assert told == "network path: network bridge promises bridge, the connections take docker-proxy"
 
 
 def test_connections_that_go_several_ways_at_once_are_refused() -> None:
-    parity = {"sut": observation(), "client": observation()}
     placed = settings(network=NetworkKind.PUBLISHED_LOOPBACK)
-    (told,) = undeclared(placed, parity, NetworkPath(connections=8), TOKEN)
+    (told,) = undeclared(placed, parity(), NetworkPath(connections=8), TOKEN)
     assert told == "network path: the client's 8 connections take several paths, not only dnat or docker-proxy"
-    assert undeclared(placed, parity, NetworkPath(connections=0), TOKEN) == ()
+    assert undeclared(placed, parity(), NetworkPath(connections=0), TOKEN) == ()
 
 
 def test_a_published_port_may_be_carried_by_either() -> None:
@@ -363,19 +365,17 @@ def test_a_path_that_cannot_be_proved_is_looked_for_again_and_makes_no_good_run(
 
 def test_a_good_run_tells_the_cpu_time_of_its_measure_phase(rig: Any, plans: Any) -> None:
     (one, *_) = rig.execute(plans())
-    assert one.usage is not None
     assert one.usage.monotonic_s == pytest.approx(one.usage.wall_s, abs=0.05)
     assert set(one.usage.machine) >= {"user", "idle", "steal"}
     assert one.usage.proxy_cpu_s is None
-    assert one.parity["sut_after"] is not None
+    assert one.parity.sut_after is not None
 
 
 def test_both_clocks_are_read_without_the_pause_that_fell_between_them() -> None:
     class Paused:
         """A machine that stands still for a second just after the first reading of the wall clock."""
 
-        now = 100.0
-        paused = False
+        now, paused = 100.0, False
 
         def monotonic(self) -> float:
             return self.now

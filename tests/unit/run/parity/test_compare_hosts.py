@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import SERVER, record, study
 
+from tare.record.observation import Parity
 from tare.record.run_record import RunRecord
 from tare.run.parity.compare import changed_during, differences
 
@@ -36,7 +37,7 @@ def test_between_two_hosts_the_wire_and_the_clients_host_must_be_alike_too(
 def test_what_could_not_be_read_before_a_run_did_not_change_in_it() -> None:
     """A tare that could start no process had a run refused for 33 changes, and the study ended."""
     after = record("bare", effective={"innodb_buffer_pool_size": "1", "port": "1"})
-    unread = record("bare", parity={"sut": None, "client": None})
+    unread = record("bare", parity=Parity())
     assert changed_during(unread, after, SERVER) == (
         "variable innodb_buffer_pool_size: 134217728 before, 1 afterwards",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, observation, parity, record, settings, study
 
 from tare.run.parity.compare import differences
 from tare.run.parity.declared import undeclared
@@ -52,8 +52,8 @@ from tare.study.model import LimitsSpec
 def test_what_is_not_as_declared_is_named(
     placed: dict[str, Any], seen: dict[str, Any], difference: str | None
 ) -> None:
-    parity = {"sut": observation(**seen), "client": observation()}
-    assert undeclared(settings("container", **placed), parity, None, TOKEN) == (
+    in_force = parity(**seen)
+    assert undeclared(settings("container", **placed), in_force, None, TOKEN) == (
         () if difference is None else (difference,)
     )
 

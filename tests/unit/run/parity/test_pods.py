@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, parity, record, settings, study
 
 from tare.record.network_path import Hop, NetworkPath
 from tare.run.parity.compare import differences
@@ -27,9 +27,9 @@ GUARANTEED = PodSpec(qos=Qos.GUARANTEED)
 def pod_differences(
     network: str, pod: PodSpec, seen: dict[str, Any], hop: str | None = None, **more: Any
 ) -> tuple[str, ...]:
-    parity = {"sut": observation(pod=seen, **more), "client": observation()}
+    in_force = parity(pod=seen, **more)
     path = None if hop is None else NetworkPath(Hop(hop))
-    return undeclared(settings(network=NetworkKind(network), pod=pod), parity, path, TOKEN)
+    return undeclared(settings(network=NetworkKind(network), pod=pod), in_force, path, TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_client_in_a_pod_crosses_a_bridge_to_what_listens_on_its_node() -> Non
 @pytest.mark.parametrize("hop", ["rootlessport", "slirp4netns", "pasta", "loopback", "docker-proxy"])
 def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkKind, hop: str) -> None:
     placed = settings(network=network, engine="podman-rootless")
-    parity = {"sut": observation(), "client": observation()}
-    refusals = undeclared(placed, parity, NetworkPath(Hop(hop)), TOKEN)
+    in_force = parity()
+    refusals = undeclared(placed, in_force, NetworkPath(Hop(hop)), TOKEN)
     wrong = f"network path: network {network.value} promises {network.value}, the connections take {hop}"
     assert refusals == (() if hop == network.value else (wrong,))
 
@@ -144,8 +144,8 @@ def test_a_pod_beside_none_differs_unless_a_piece_of_it_is_varied() -> None:
 
 def test_a_quota_is_held_in_a_pod_as_anywhere() -> None:
     placed = settings(network=NetworkKind.POD, pod=PodSpec(), limits=LimitsSpec(cpu_quota=0.5))
-    parity = {"sut": observation(pod={**SERVED, "services": None}), "client": observation()}
-    assert undeclared(placed, parity, None, TOKEN) == ("SUT: CPU quota: 0.5 declared, none in force",)
+    in_force = parity(pod={**SERVED, "services": None})
+    assert undeclared(placed, in_force, None, TOKEN) == ("SUT: CPU quota: 0.5 declared, none in force",)
 
 
 def test_users_of_two_namespaces_differ_only_where_the_engine_is_varied() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import TOKEN, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, parity, record, settings, study
 from tests.unit.run.parity.test_compare import found as differences_of
 
 from tare.run.parity.declared import undeclared
@@ -32,8 +32,8 @@ IN_FORCE: dict[str, Any] = {
 )
 def test_limits_are_as_declared(changes: dict[str, Any], why: list[str]) -> None:
     placed = settings(limits=MORE)
-    parity = {"sut": observation(**{**IN_FORCE, **changes}), "client": observation()}
-    assert [each for each in undeclared(placed, parity, None, TOKEN) if "cgroup" not in each] == why
+    in_force = parity(**{**IN_FORCE, **changes})
+    assert [each for each in undeclared(placed, in_force, None, TOKEN) if "cgroup" not in each] == why
 
 
 @pytest.mark.parametrize(

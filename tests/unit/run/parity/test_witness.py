@@ -10,17 +10,16 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.record.network_path import Hop, NetworkPath
+from tare.record.observation import Observation, Parity
 from tare.run.attempt.server import Sut
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.parity.observed import EAGER_S, RunObserver, Seen, opened_to, some_unseen
 
 
-@dataclass(frozen=True)
-class Around:
-    """In place of an observation."""
-
-    of: str
+def around(name: str) -> Observation:
+    """In place of what is in force around a task."""
+    return Observation(scheduler=name)
 
 
 @dataclass
@@ -53,9 +52,9 @@ class MonitorContext:
         self.proofs += proved
         return NetworkPath(Hop.LOOPBACK if proved else None, connections=count)
 
-    def observe(self, instance: Any) -> Around:
+    def observe(self, instance: Any) -> Observation:
         self.read.append(instance.task.name)
-        return Around(instance.task.name)
+        return around(instance.task.name)
 
     def onlooker(self, *, known: bool = False, opens: int | None = None) -> RunObserver:
         machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
@@ -104,7 +103,7 @@ def test_a_client_that_connects_soon_is_told_of_once() -> None:
     assert at_s == pytest.approx(1.0)
     assert len(scene.asked) == 20 + 2  # the second look saw no more connections
     assert seen.path == NetworkPath(Hop.LOOPBACK, connections=8)
-    assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
+    assert seen.parity == Parity(sut=around("sut"), client=around("client"))
 
 
 def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it() -> None:
@@ -166,7 +165,7 @@ def test_connections_to_all_nodes_are_waited_for() -> None:
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(2.0)
     assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
-    assert seen.parity["sut"] == {"of": "sut-1"}
+    assert seen.parity.sut == around("sut-1")
 
 
 def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None:
@@ -175,7 +174,7 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
     assert scene.observed(onlooker, 1.0) == []
     seen = onlooker.look(last=True)
     assert seen is not None
-    assert (seen.path, seen.parity["sut"]) == (None, {"of": "sut"})
+    assert (seen.path, seen.parity.sut) == (None, around("sut"))
     assert onlooker.look(last=True) is None
 
 
