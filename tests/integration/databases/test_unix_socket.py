@@ -20,7 +20,7 @@ name: socket
 question: What does TCP on loopback cost?
 sut: {{image: {image}, database: {database}, deployment: bare}}
 client: {{image: sysbench, deployment: bare}}
-workload: {{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 10}}
+workload: {{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 6}}
 protocol: {{name: fixed, blocks: 1, control: false}}
 factors:
   path:
