@@ -8,14 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::client::{
+    Resumption, WantsClientCert, verify_server_cert_signed_by_trust_anchor, verify_server_name,
+};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct,
-    Error, RootCertStore, SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, ConfigBuilder,
+    DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
 use crate::error::{Fault, LoadError};
@@ -42,6 +44,14 @@ impl Verify {
     }
 }
 
+/// What the client shows of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnCertificate<'a> {
+    /// Its certificate in PEM, then those between it and the authority's.
+    pub chain: &'a Path,
+    pub key: &'a Path,
+}
+
 /// TLS settings of all connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
@@ -51,11 +61,16 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// `address` is `HOST:PORT`, `ca` a file of certificates in PEM.
+    /// `address` is `HOST:PORT`, `ca` a file of certificates in PEM, `own` what the client shows of itself.
     ///
     /// # Errors
-    /// The file cannot be read, has no certificate, or is required and missing.
-    pub fn new(address: &str, verify: Verify, ca: Option<&Path>) -> Result<Self, LoadError> {
+    /// A file cannot be read, has no certificate or key, or is required and missing.
+    pub fn new(
+        address: &str,
+        verify: Verify,
+        ca: Option<&Path>,
+        own: Option<OwnCertificate<'_>>,
+    ) -> Result<Self, LoadError> {
         let roots = match (ca, verify) {
             (_, Verify::None) => RootCertStore::empty(),
             (Some(path), _) => authorities(path)?,
@@ -69,7 +84,8 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let verifier =
             Verifier { verify, roots, algorithms: provider.signature_verification_algorithms };
-        Ok(Self { verify, config: Arc::new(config(provider, verifier)?), name: name(address)? })
+        let config = Arc::new(config(provider, verifier, own)?);
+        Ok(Self { verify, config, name: name(address)? })
     }
 
     /// # Errors
@@ -83,30 +99,65 @@ impl Tls {
     }
 }
 
-fn config(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<ClientConfig, LoadError> {
-    let mut config = ClientConfig::builder_with_provider(provider)
+fn config(
+    provider: Arc<CryptoProvider>,
+    verifier: Verifier,
+    own: Option<OwnCertificate<'_>>,
+) -> Result<ClientConfig, LoadError> {
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| LoadError::Usage(format!("--tls: {error}")))?
         .dangerous() // `Verifier` decides what is checked
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match own {
+        None => config.with_no_client_auth(),
+        Some(own) => own.show(config)?,
+    };
     config.resumption = Resumption::disabled();
     Ok(config)
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, LoadError> {
-    let text =
-        std::fs::read(path).map_err(|source| LoadError::File { path: path.to_owned(), source })?;
-    let wrong = |reason: String| LoadError::Usage(format!("--ca {}: {reason}", path.display()));
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+impl OwnCertificate<'_> {
+    fn show(
+        &self,
+        config: ConfigBuilder<ClientConfig, WantsClientCert>,
+    ) -> Result<ClientConfig, LoadError> {
+        let wrong = |option: &str, path: &Path, reason: String| {
+            LoadError::Usage(format!("{option} {}: {reason}", path.display()))
+        };
+        let chain = certificates("--cert", self.chain)?;
+        let key = PrivateKeyDer::from_pem_slice(&read(self.key)?)
+            .map_err(|error| wrong("--key", self.key, format!("no private key in PEM: {error}")))?;
+        config
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| wrong("--cert", self.chain, format!("not that of --key: {error}")))
     }
-    if roots.is_empty() {
-        return Err(wrong("there is no certificate in PEM in this file".to_owned()));
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, LoadError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("--ca", path)? {
+        roots
+            .add(certificate)
+            .map_err(|error| LoadError::Usage(format!("--ca {}: {error}", path.display())))?;
     }
     Ok(roots)
+}
+
+/// All of a file of the option, at least one.
+fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let wrong = |reason: String| LoadError::Usage(format!("{option} {}: {reason}", path.display()));
+    let all: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    if all.is_empty() {
+        return Err(wrong("there is no certificate in PEM in this file".to_owned()));
+    }
+    Ok(all)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|source| LoadError::File { path: path.to_owned(), source })
 }
 
 fn name(address: &str) -> Result<ServerName<'static>, LoadError> {
@@ -202,7 +253,7 @@ fn fault(error: &Error) -> Fault {
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the server's certificate has expired".to_owned(),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "the server wants a certificate of its clients, and tare-load has none".to_owned()
+            "the server wants a certificate of its clients: give one with --cert and --key".to_owned()
         }
         other => other.to_string(),
     })
@@ -269,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_session_takes_a_write_of_any_length() {
-        let tls = Tls::new("localhost:1", Verify::None, None).unwrap();
+        let tls = Tls::new("localhost:1", Verify::None, None, None).unwrap();
         let mut session = tls.session().unwrap();
         let mut out = Vec::new();
         session.seal(&vec![b'x'; 300_000], &mut out).unwrap();

@@ -260,7 +260,8 @@ fn tls_that_was_not_asked_for_and_tls_without_an_end_end_the_run() {
     for flood in [&b"\x14\x03\x03\0\x01\x01"[..], b"\x16\x03\x03\0\0", b"\x16\x03\x03\0\x01\x02"] {
         let server = attacker(Ipv4Addr::LOCALHOST, move |line| line.flood(flood));
         let mut sealed = impatient(&server.address, Dialect::Words, "GET k");
-        sealed.access.tls = Some(Tls::new(&server.address, Verify::None, None).expect("settings"));
+        sealed.access.tls =
+            Some(Tls::new(&server.address, Verify::None, None, None).expect("settings"));
         let said = sentence(drive::<Resp>(&sealed));
         assert!(said.starts_with(&server.address), "{said}");
     }

@@ -49,7 +49,7 @@ fn meets<P: Protocol>(bytes: &[u8], tls: bool) -> bool {
         parameters: vec![Type::Integer],
         ..Statement::default()
     };
-    let tls = tls.then(|| Tls::new(&address, Verify::None, None).expect("settings"));
+    let tls = tls.then(|| Tls::new(&address, Verify::None, None, None).expect("settings"));
     let access = Access {
         user: Some("user".to_owned()),
         password: Some("secret".to_owned()),

@@ -83,16 +83,17 @@ def of_nobody(key: Path) -> Path:
 
 
 @contextmanager
-def redis(made: Certificates) -> Iterator[Server]:
+def redis(made: Certificates, of_clients: str = "no") -> Iterator[Server]:
     """One that speaks TLS only."""
     server, client = (program(name, "redis-server") for name in ("redis-server", "redis-cli"))
     with directory() as at:
         port = free_port()
-        words = [server, "--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no", "--save", ""]
+        words = [server, "--port", "0", "--tls-port", str(port), "--tls-auth-clients", of_clients, "--save", ""]
         words += ["--tls-cert-file", str(made.certificate), "--tls-key-file", str(made.key)]
         words += ["--tls-ca-cert-file", str(made.ca), "--bind", "127.0.0.1"]
         with running(words, at, signal.SIGTERM, cwd=at) as process:
-            ask = (client, "-p", str(port), "--tls", "--cacert", str(made.ca), "--raw", "ping")
+            own = ("--cacert", str(made.ca), "--cert", str(made.certificate), "--key", str(made.key))
+            ask = (client, "-p", str(port), "--tls", *own, "--raw", "ping")
             deadline = time.monotonic() + LIMIT_S
             while subprocess.run(ask, capture_output=True, timeout=LIMIT_S, check=False).returncode:
                 alive = process.poll() is None and time.monotonic() < deadline
@@ -209,3 +210,26 @@ def test_who_the_server_is_must_be_told(tmp_path: Path) -> None:
     assert (run.code, "give its authority's certificate with --ca FILE" in run.stderr) == (2, True)
     run = tare_load(*nobody, "--tls", "--ca", str(tmp_path / "job.yaml"))
     assert (run.code, run.stderr.endswith("there is no certificate in PEM in this file")) == (2, True)
+
+
+def test_a_server_that_wants_a_certificate_of_its_clients_gets_one(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    made = certificates
+    own = ("--cert", str(made.certificate), "--key", str(made.key))
+    known = ("--tls", "--ca", str(made.ca), "--operations", "40", "--connections", "4")
+    with redis(made, "yes") as server:
+        run = tare_load(*words(("redis", server), tmp_path, *known, *own))
+        assert (run.code, run.measure["right"]) == (0, 40), run.stderr
+        without = tare_load(*words(("redis", server), tmp_path, *known))
+        assert without.code == 3
+        assert without.stderr.endswith("wants a certificate of its clients: give one with --cert and --key")
+    with mariadb(f"--ssl-cert={made.certificate}", f"--ssl-key={made.key}", f"--ssl-ca={made.ca}") as server:
+        server.query("ALTER USER empty REQUIRE X509")
+        run = tare_load(*words(("mysql", server), tmp_path, *known, *own))
+        assert (run.code, run.measure["right"]) == (0, 40), run.stderr
+        without = tare_load(*words(("mysql", server), tmp_path, *known))
+        assert (without.code, "Access denied for user 'empty'" in without.stderr) == (3, True)
+    mixed = ("--cert", str(made.ca), "--key", str(made.key))
+    wrong = tare_load("run", "--protocol", "redis", "--job", str(tmp_path / "job.yaml"), *known, *mixed)
+    assert (wrong.code, f"--cert {made.ca}: not that of --key" in wrong.stderr) == (2, True)

@@ -202,6 +202,12 @@ pub(crate) struct RunOptions {
     /// Certificates of trusted authorities, in PEM
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub ca: Option<PathBuf>,
+    /// Certificate of this client, in PEM, for a server that wants one
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
+    pub cert: Option<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// What to check of the server's certificate
     #[arg(long, value_enum, requires = "tls", default_value_t = VerifyName::Full)]
     pub tls_verify: VerifyName,

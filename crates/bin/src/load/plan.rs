@@ -8,7 +8,7 @@ use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Stage, Stages, read_trace};
 use tare_load::plan::{CONNECT, Length, Limits, Plan};
 use tare_load::protocol::{Access, UNIX};
-use tare_load::tls::{Tls, Verify};
+use tare_load::tls::{OwnCertificate, Tls, Verify};
 use tare_load::workload::job::{Dialect, Job};
 use tare_load::workload::sysbench::{
     Engine, Fill, Script, Sysbench, after_filling, before_filling,
@@ -270,7 +270,9 @@ fn tls(options: &RunOptions) -> Result<Option<Tls>, LoadError> {
         VerifyName::Ca => Verify::Ca,
         VerifyName::Full => Verify::Full,
     };
-    let tls = || Tls::new(&address(options), verify, options.ca.as_deref());
+    let own = options.cert.as_deref().zip(options.key.as_deref());
+    let own = own.map(|(chain, key)| OwnCertificate { chain, key });
+    let tls = || Tls::new(&address(options), verify, options.ca.as_deref(), own);
     options.tls.then(tls).transpose()
 }
 
