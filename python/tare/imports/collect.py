@@ -15,6 +15,8 @@ from tare.imports.distorted import distorted
 from tare.imports.level_names import level_name
 from tare.imports.load import ImportMapping, published
 from tare.imports.mapping import ANY, OTHERS, ROW, MappingFile
+from tare.imports.monitors.beside import logs_below
+from tare.imports.monitors.join import joined
 from tare.imports.reading import REPORT, ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
@@ -36,6 +38,8 @@ class ImportedRun:
 
     record: RunRecord
     raw: bytes
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+    """Further raw files: name → content."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Import:
     """Why runs were left out → how many."""
     unpaired: str | None = None
     """Why no block has two arms; `None` if one has."""
+    monitors: tuple[str, ...] = ()
+    """What logs of monitors were joined to, and why not."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,9 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
     _must_have_a_good_run(mapping, readings)
     blocks = _blocks(mapping, readings)
     study = _study(mapping, readings, len(blocks), files)
-    plan = _plan(study, readings, blocks)
+    unread: list[str] = []
+    logs = [] if mapping.file.monitors is None else list(logs_below(directory, unread))
+    plan = _plan(study, readings, blocks, [each.sha256 for each in logs])
     by_place = {(run.block, run.arm): run for run in plan.runs}
     places = {(block.repetition, *block.conditions.values()): block for block in blocks}
     made = []
@@ -97,7 +105,16 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
         block = places[run.repetition, *run.conditions.values()]
         made.append(_record(study, plan, by_place[block.number, run.arm], run))
     runs = tuple(sorted(made, key=lambda each: each.record.index))
-    return Import(plan, runs, files, left_out, _unpaired(mapping, readings))
+    unpaired = _unpaired(mapping, readings)
+    if mapping.file.monitors is None:
+        return Import(plan, runs, files, left_out, unpaired)
+    told = joined([run.record for run in runs], logs, mapping.file.monitors)
+    watched = tuple(
+        replace(run, record=told.records.get(name, run.record), tables=told.tables.get(name, {}))
+        for run in runs
+        for name in (run.record.run_id,)
+    )
+    return Import(plan, watched, files, left_out, unpaired, (*told.sentences, *unread))
 
 
 def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> Iterator[_Reading]:
@@ -313,7 +330,7 @@ def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator
             yield figure
 
 
-def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block]) -> Plan:
+def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block], beside: Sequence[str]) -> Plan:
     """Make the plan of the imported runs; its digest covers the study and every byte that was read."""
     numbers = {(block.repetition, *block.conditions.values()): block.number for block in blocks}
     places = {name: n for n, name in enumerate(arm.name for arm in study.arms)}
@@ -335,6 +352,8 @@ def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block]) 
     digest = hashlib.sha256(study.text.encode())
     for run in sorted(readings, key=lambda each: (each.name, each.read.raw)):
         digest.update(run.name.encode() + b"\0" + hashlib.sha256(run.read.raw).digest())
+    for sha256 in sorted(beside):
+        digest.update(sha256.encode())
     return Plan(study=study, seed=0, runs=runs, digest=digest.hexdigest())
 
 

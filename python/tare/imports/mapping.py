@@ -148,6 +148,20 @@ LeftOut = Annotated[
 ]
 
 
+class MonitorsSpec(Strict):
+    """How logs of monitors beside the results belong to runs: `{}` where nothing needs to be said.
+
+    `offset_s`: added to their clocks. `interval_s`: time between samples of logs without times. `cpus`: of the
+    machine, for logs that do not say it. `server`, `client`: name of the process or container of each side.
+    """
+
+    offset_s: float | None = None
+    interval_s: Annotated[float, Field(gt=0.0)] | None = None
+    cpus: Position | None = None
+    server: Text | None = None
+    client: Text | None = None
+
+
 class MappingFile(Strict):
     """A mapping file of format 1.
 
@@ -156,6 +170,7 @@ class MappingFile(Strict):
     runs of the same kind, or `row`: they are numbered as they come. `ignore`: parts that are not used. Every part
     must be in one of these keys. `leave_out`: part → texts of runs that are left out, or `others`: all texts but
     those of its levels. `primary`: the metric that reports answer by; throughput, unless the results have none.
+    `monitors`: logs of monitors below the directory are joined to the runs.
     """
 
     format: Literal[1]
@@ -178,3 +193,4 @@ class MappingFile(Strict):
     published: tuple[PublishedSpec, ...] = ()
     margins: Annotated[Mapping[MarginMetric, Margin], Field(min_length=1)] | None = None
     deviations: tuple[Text, ...] = ()
+    monitors: MonitorsSpec | None = None

@@ -104,6 +104,8 @@ def _import(mapping: ImportMapping, directory: Path, store: StorePlace) -> None:
         )
     for why, times in imported.left_out.items():
         typer.echo(harmless(f"left out: {counted(times, 'run')} ({why})"), err=True)
+    for sentence in imported.monitors:
+        typer.echo(harmless(sentence), err=True)
     if imported.unpaired is not None:
         typer.echo(f"warning: {imported.unpaired}", err=True)
     summary = f"{counted(len(imported.runs), 'run')} from {counted(imported.files, 'file')}"
@@ -140,4 +142,7 @@ def write(writer: Writer, imported: Import) -> None:
         place = writer.staging / attempt_name(run.record.run_id, run.record.attempt)
         place.mkdir(parents=True)
         (place / run.record.raw[0]).write_bytes(run.raw)
+        for name, content in run.tables.items():
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_bytes(content)
     writer.commit_all([run.record for run in new])

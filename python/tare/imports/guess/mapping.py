@@ -97,7 +97,12 @@ def guess(found: Survey) -> Guess:
     doubts = () if made.form is None else doubts_of(made.form)
     inside = {file.name for file in made.files}
     rest = [each for each in found.names if each not in inside]
-    return Guess(name, _text(made, name, rest), tuple(_sentences(found, made)), doubts)
+    text = _text(made, name, rest)
+    if found.monitors:
+        text += (
+            f"monitors: {{}}  # {_logs_of(found)}: joined to runs by words of their names, and by their clocks\n"
+        )
+    return Guess(name, text, tuple(_sentences(found, made)), doubts)
 
 
 def _made(found: Survey, parser: str) -> _Made | None:
@@ -349,8 +354,13 @@ def _differing(made: _Made) -> list[str]:
     return lines
 
 
+def _logs_of(found: Survey) -> str:
+    """Monitors and how many logs each has, in words."""
+    return ", ".join(f"{counted(len(names), 'log')} of {tool}" for tool, names in found.monitors.items())
+
+
 def _left(found: Survey, made: _Made) -> list[str]:
-    lines = []
+    lines = [f"beside them: {_logs_of(found)}"] if found.monitors else []
     if made.names.others:
         lines.append(
             f"left out: {counted(len(made.names.others), 'file')} whose names have another form, such as "

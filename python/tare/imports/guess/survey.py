@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
 from tare.imports.contents import sources, text_of
+from tare.imports.monitors.registry import monitor_of
 from tare.imports.parsers import Report
 from tare.imports.parsers.registry import PARSERS
 from tare.imports.reading import read_reports
@@ -59,7 +60,7 @@ class SeenTable:
 class Survey:
     """Files of a directory. `by_parser`: parser → its files; `unread`: why a file was not read → how many.
 
-    `names`: every file, also those that cannot be results.
+    `names`: every file, also those that cannot be results. `monitors`: tool → logs of a monitor.
     """
 
     directory: Path
@@ -68,13 +69,14 @@ class Survey:
     unknown: tuple[str, ...]
     unread: Mapping[str, int]
     names: tuple[str, ...] = ()
+    monitors: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def survey(directory: Path) -> Survey:
     """Read every file below a directory that may be a result."""
     by_parser: dict[str, list[SeenFile]] = {}
     tables, unknown, unread = list[SeenTable](), list[str](), Counter[str]()
-    names: list[str] = []
+    names, monitors = list[str](), dict[str, list[str]]()
     for source in sources(directory):
         name = source.names[-1]
         names.append(name)
@@ -89,10 +91,12 @@ def survey(directory: Path) -> Survey:
         if text and parser is not None:
             reports = read_reports(text, PARSERS[parser], parser, FEW_ERRORS)
             by_parser.setdefault(parser, []).append(SeenFile(name, tuple(reports)))
+        elif text and (tool := monitor_of(text)) is not None:
+            monitors.setdefault(tool, []).append(name)
         elif text and name.lower().endswith(_TABLES):
             tables.append(SeenTable(name, text))
         else:
             unknown.append(name)
     for parser, files in by_parser.items():
         by_parser[parser] = [file for file in files if not file.is_log] or files
-    return Survey(directory, by_parser, tuple(tables), tuple(unknown), unread, tuple(names))
+    return Survey(directory, by_parser, tuple(tables), tuple(unknown), unread, tuple(names), monitors)
