@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from tare.errors import StudyError
 from tare.imports import Import, ImportMapping, collect, load_mapping
+from tare.imports.remote import Fetched, fetched, is_url
 from tare.one_line import harmless
 from tare.plural import counted
 from tare.store import Writer, resume_store
@@ -20,12 +23,20 @@ _LONG_REPORT = 8
 """Lines of a report that no two runs print alike."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A directory of results. `named`: as the command line names it."""
+
+    named: str
+    directory: Path
+
+
 def import_results(
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="[MAPPING] DIR",
-            help="Mapping file (which files belong to which runs), and directory of the results.",
+            help="Mapping file (which files belong to which runs), and directory of the results, or its URL.",
         ),
     ],
     store: Annotated[
@@ -51,25 +62,29 @@ def import_results(
     """
     if len(paths) > 2:
         raise typer.BadParameter("one mapping and one directory", param_hint="[MAPPING] DIR")
-    directory = paths[-1]
-    mapping = paths[0] if len(paths) > 1 else _guessed(directory, write_to, yes=yes)
-    if mapping is None:
-        return
-    loaded = load_mapping(mapping)
-    _import(loaded, directory, store or parse_store_url(f"{loaded.file.name}-store"))
+    named = paths[-1]
+    with fetched(named) if is_url(named) else nullcontext(Fetched(Path(named), ())) as results:
+        for sentence in results.left_out:
+            typer.echo(harmless(sentence), err=True)
+        asked = Asked(named, results.directory)
+        mapping = Path(paths[0]) if len(paths) > 1 else _guessed(asked, write_to, yes=yes)
+        if mapping is None:
+            return
+        loaded = load_mapping(mapping)
+        _import(loaded, results.directory, store or parse_store_url(f"{loaded.file.name}-store"))
 
 
-def _guessed(directory: Path, write_to: Path | None, *, yes: bool) -> Path | None:
+def _guessed(asked: Asked, write_to: Path | None, *, yes: bool) -> Path | None:
     """Write a guessed mapping and ask whether it is right; `None` if nobody says that it is."""
     from tare.imports.guess import guess, survey  # only an import without a mapping needs these
     from tare.report.write import write as write_file
 
-    guessed = guess(survey(directory))
+    guessed = guess(survey(asked.directory))
     target = write_to or Path(f"{guessed.name}.import.yaml")
     if target.is_file() and target.read_text(encoding="utf-8", errors="replace") != guessed.text:
         raise StudyError(
             f"{target} is there already, and another mapping than the guessed one",
-            hint=f"import by it (`tare import {target} {directory}`), or remove it",
+            hint=f"import by it (`tare import {target} {asked.named}`), or remove it",
         )
     write_file(guessed.text, target)
     for sentence in guessed.found:
@@ -77,7 +92,7 @@ def _guessed(directory: Path, write_to: Path | None, *, yes: bool) -> Path | Non
     typer.echo(f"wrote {target}: each guess has its reason there", err=True)
     for doubt in guessed.doubts:
         typer.echo(harmless(f"is this right? {doubt}"), err=True)
-    by_hand = f"if it is right: `tare import {target} {directory}`"
+    by_hand = f"if it is right: `tare import {target} {asked.named}`"
     if yes and guessed.doubts:
         raise StudyError("nothing is imported: nobody has confirmed a metric and its unit", hint=by_hand)
     if yes or (sys.stdin.isatty() and typer.confirm("Import by it?", err=True)):
