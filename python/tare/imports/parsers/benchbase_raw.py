@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.exact import exact_times, whole_seconds
+from tare.imports.parsers.exact import exact_times, histogram_of, whole_seconds
 from tare.imports.parsers.figures import Figures, Kind
 
 _HEADING = "Transaction Type Index,Transaction Name,Start Time (microseconds),Latency (microseconds)"
@@ -96,7 +96,11 @@ def _figures(log: list[_Transaction]) -> Figures:
         duration_s=duration,
         errors=None,
         spans=whole_seconds(((each.start_s + each.latency_s, each.latency_s) for each in log), start, duration),
-        kinds={_kind(name): Kind(exact_times(times, blind=True), len(times)) for name, times in kinds.items()},
+        histogram=histogram_of(each.latency_s for each in log),
+        kinds={
+            _kind(name): Kind(exact_times(times, blind=True), len(times), histogram=histogram_of(times))
+            for name, times in kinds.items()
+        },
         started_at=start,
     )
 

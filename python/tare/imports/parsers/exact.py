@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from tare.errors import RunFailed
 from tare.imports.parsers.figures import Span, Times
+from tare.record.measurement import Histogram
 
 _MOST_SECONDS = 1_000_000
 
 
+RESOLUTION = 0.01
+"""Relative width of the buckets of `histogram_of`, for the narrowest digits: 1.00 and 1.01."""
+
+
+def histogram_of(latencies_s: Iterable[float]) -> Histogram:
+    """Latencies in ms, rounded to three digits, with their counts."""
+    counts = Counter(float(f"{1e3 * latency:.2e}") for latency in latencies_s)
+    return tuple(sorted(counts.items()))
+
+
 def exact_times(latencies_s: Sequence[float], *, blind: bool | None = None) -> Times:
-    """Latencies in ms of at least one operation."""
+    """Latencies in ms of at least one operation, of which there is also a histogram."""
     ordered = sorted(latencies_s)
     return Times(
         mean=1e3 * math.fsum(ordered) / len(ordered),
@@ -22,6 +33,7 @@ def exact_times(latencies_s: Sequence[float], *, blind: bool | None = None) -> T
         p50=_percentile_ms(ordered, 0.50),
         p95=_percentile_ms(ordered, 0.95),
         p99=_percentile_ms(ordered, 0.99),
+        resolution=RESOLUTION,
         blind=blind,
     )
 

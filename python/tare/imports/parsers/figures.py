@@ -8,7 +8,7 @@ from typing import Any
 
 from tare.errors import RunFailed
 from tare.imports.parsers import LARGEST_FIGURE
-from tare.record.measurement import Latency, Measurement, Operation, Window
+from tare.record.measurement import Histogram, Latency, Measurement, Operation, Window
 
 NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 
@@ -51,6 +51,7 @@ class Kind:
     latency: Times
     operations: int | None = None
     errors: int = 0
+    histogram: Histogram = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Figures:
             windows=tuple(_window(each) for each in self.spans),
             details=dict(self.details),
             by_operation={
-                name: Operation(each.operations, each.errors, each.latency.latency())
+                name: Operation(each.operations, each.errors, each.latency.latency(), histogram=each.histogram)
                 for name, each in self.kinds.items()
             },
             started_at=self.started_at,

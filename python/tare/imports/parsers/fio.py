@@ -12,6 +12,9 @@ from tare.errors import RunFailed
 from tare.imports.parsers import Report
 from tare.imports.parsers.figures import Figures, Kind, Times, number_in
 from tare.imports.parsers.fio_text import BANNER, DIRECTIONS, Direction, FioJob, jobs_in_text
+from tare.record.measurement import Histogram
+from tare.workloads.fio.measurement import RESOLUTION
+from tare.workloads.merged import merge_histograms, percentile
 
 _TERSE = {"3": 41, "4": 41, "5": 47}
 """Version → fields of a direction: fio(1), terse output."""
@@ -113,6 +116,8 @@ def _json_direction(tree: Mapping[str, Any]) -> Direction | None:
     told = timed.get("percentile")
     percentiles = told if isinstance(told, Mapping) else {}
 
+    histogram = _bins(timed, factor)
+
     def of(block: Mapping[str, Any], name: str) -> float | None:
         value = number_in(block, name)
         return None if value is None else value * factor or None
@@ -128,9 +133,23 @@ def _json_direction(tree: Mapping[str, Any]) -> Direction | None:
             of(percentiles, "50.000000"),
             of(percentiles, "95.000000"),
             of(percentiles, "99.000000"),
+            resolution=RESOLUTION if histogram else None,
             blind=True,
         ),
+        histogram=histogram,
     )
+
+
+def _bins(timed: Mapping[str, Any], factor: float) -> Histogram:
+    """The buckets of JSON+, if they hold every request."""
+    told = timed.get("bins")
+    try:
+        counts = {float(value): int(count) for value, count in told.items()} if isinstance(told, Mapping) else {}
+    except (TypeError, ValueError):
+        return ()
+    if sum(counts.values()) != number_in(timed, "N") or any(count < 0 for count in counts.values()):
+        return ()
+    return tuple(sorted((value * factor, count) for value, count in counts.items() if count))
 
 
 def _of_terse(text: str) -> Iterator[Report]:
@@ -218,7 +237,13 @@ def _figures(jobs: Sequence[FioJob]) -> Figures:
         unit="I/O requests",
         operations=total,
         duration_s=max(each.runtime_ms for each in directions) / 1e3,
-        kinds={name: Kind(_together(each), operations=_count(each)) for name, each in present.items()},
+        histogram=merge_histograms(each.histogram for each in directions),
+        kinds={
+            name: Kind(
+                _together(each), operations=_count(each), histogram=merge_histograms(one.histogram for one in each)
+            )
+            for name, each in present.items()
+        },
     )
 
 
@@ -236,9 +261,10 @@ def _count(directions: Sequence[Direction]) -> int | None:
 
 
 def _together(directions: Sequence[Direction]) -> Times:
-    """Latencies of several jobs or kinds: percentiles of parts do not add up to those of the whole."""
+    """Latencies of several jobs or kinds: percentiles of parts do not add up, but buckets do."""
     if len(directions) == 1:
         return directions[0].times
+    histogram = merge_histograms(each.histogram for each in directions)
     means = [(each.times.mean, each.count) for each in directions]
     known = [(mean, count) for mean, count in means if mean is not None and count]
     total = sum(count for _, count in known)
@@ -248,5 +274,9 @@ def _together(directions: Sequence[Direction]) -> Times:
         mean=sum(mean * count for mean, count in known) / total if len(known) == len(means) else None,
         least=min(least) if len(least) == len(directions) else None,
         most=max(most) if len(most) == len(directions) else None,
+        p50=percentile(histogram, 50),
+        p95=percentile(histogram, 95),
+        p99=percentile(histogram, 99),
+        resolution=RESOLUTION if histogram else None,
         blind=True,
     )

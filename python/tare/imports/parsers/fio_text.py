@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tare.imports.parsers.figures import Times
+from tare.record.measurement import Histogram
 
 DIRECTIONS = ("read", "write", "trim")
 BANNER = re.compile(r"^fio-\d+\.\d", re.MULTILINE)
@@ -34,6 +35,7 @@ class Direction:
     runtime_ms: float
     count: int | None
     times: Times
+    histogram: Histogram = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.exact import exact_times, whole_seconds
+from tare.imports.parsers.exact import exact_times, histogram_of, whole_seconds
 from tare.imports.parsers.figures import Figures, Span, Times
 
 _TRANSACTION = re.compile(
@@ -103,6 +103,7 @@ def _of_transactions(log: Sequence[_Transaction], max_error_share: float) -> Fig
         operations=None if sampled else len(good),
         duration_s=duration,
         errors=None if sampled else errors,
+        histogram=histogram_of(good),
         spans=() if sampled else whole_seconds(_ends(log), start, duration),
         started_at=start,
     )

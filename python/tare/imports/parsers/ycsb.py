@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import ClassVar
 
 from tare.errors import RunFailed
@@ -45,6 +47,7 @@ class Ycsb:
             max_error_share=max_error_share,
             target_per_s=float(says["rate"]) if int(says.get("rate", 0)) else None,
             interval="intended" if _INTENDED.search(text) else None,
+            window_s=_window_s(printed),
         )
         try:
             measured = plausible(measurement(printed, asked))
@@ -56,6 +59,13 @@ class Ycsb:
             measured = replace(measured, details={**measured.details, "closing_share": closing})
         distorted = closing is not None and closing > _CLOSING_SHARE
         yield Report(measured, None, says, text=text, distortions=("closing-in-runtime",) if distorted else ())
+
+
+def _window_s(printed: Printed) -> float | None:
+    """Time between most status lines (`-s`); `None` for fewer than three."""
+    ends = list(dict.fromkeys(status.end_s for status in printed.statuses))
+    steps = Counter(later - earlier for earlier, later in pairwise(ends) if later > earlier)
+    return float(steps.most_common(1)[0][0]) if len(ends) > 2 and steps else None
 
 
 def _closing_share(printed: Printed) -> float | None:
