@@ -1,6 +1,6 @@
 //! Replies, consumed as they come in: no content is kept, however long it is.
 
-use super::{HEADER_BYTES, opcode};
+use super::{HEADER_BYTES, describe, opcode};
 use crate::protocol::statement::Digest;
 use crate::protocol::{Decoded, Label, Reply, Status};
 
@@ -25,10 +25,20 @@ enum Next {
     NewMetadata {
         columns: u32,
     },
+    /// Keyspace and table of all columns, of a result that describes them.
+    Table {
+        columns: u32,
+    },
+    /// Descriptions of so many columns; `global`: without keyspace and table.
+    Descriptions {
+        columns: u32,
+        left: u32,
+        global: bool,
+    },
     RowCount {
         columns: u32,
     },
-    /// The length of the next cell.
+    /// Length of the next one.
     Cell,
     Content {
         left: u32,
@@ -133,13 +143,14 @@ impl Decoder {
                 if length > 32 * 1024 {
                     return Err("a paging state of more than 32 KiB");
                 }
-                self.pass(length, after_paging(columns, flags)?, input)
+                self.pass(length, after_paging(columns, flags), input)
             }
             Next::NewMetadata { columns } => {
                 let Some([high, low]) = self.peek(input)? else { return Ok(None) };
                 let length = 2 + usize::from(u16::from_be_bytes([high, low]));
                 self.pass(length, Next::RowCount { columns }, input)
             }
+            Next::Table { .. } | Next::Descriptions { .. } => self.described(input),
             Next::RowCount { columns } => {
                 let Some(rows) = self.fixed(input)?.map(u32::from_be_bytes) else {
                     return Ok(None);
@@ -230,7 +241,7 @@ impl Decoder {
         let flags = u32::from_be_bytes([a, b, c, d]);
         let columns = u32::from_be_bytes(columns);
         self.next = if flags & MORE_PAGES == 0 {
-            after_paging(columns, flags)?
+            after_paging(columns, flags)
         } else {
             Next::PagingState { columns, flags }
         };
@@ -284,6 +295,27 @@ impl Decoder {
         Ok(Some(there))
     }
 
+    /// Steps over one description of a result's columns.
+    fn described(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
+        let (length, next) = match self.next {
+            Next::Descriptions { columns, left: 0, .. } => (Some(0), Next::RowCount { columns }),
+            Next::Descriptions { columns, left, global } => {
+                let next = Next::Descriptions { columns, left: left - 1, global };
+                (describe::column(global, input)?, next)
+            }
+            Next::Table { columns } => {
+                let next = Next::Descriptions { columns, left: columns, global: true };
+                (describe::strings(2, input), next)
+            }
+            next => (Some(0), next),
+        };
+        match length {
+            Some(length) => self.pass(length, next, input),
+            None if input.len() >= self.body as usize => Err(ENDS_EARLY),
+            None => Ok(None),
+        }
+    }
+
     /// Steps over so many bytes as a whole; there may be 64 KiB of them.
     fn pass(
         &mut self,
@@ -322,16 +354,22 @@ impl Decoder {
 const ENDS_EARLY: &str = "a frame that ends early";
 const OTHER_VERSION: &str = "a frame of another version";
 
-fn after_paging(columns: u32, flags: u32) -> Result<Next, &'static str> {
+fn after_paging(columns: u32, flags: u32) -> Next {
+    const GLOBAL_TABLE: u32 = 1;
     const NO_METADATA: u32 = 4;
     const METADATA_CHANGED: u32 = 8;
     if flags & NO_METADATA == 0 && columns > 0 {
-        return Err("a result that describes its columns, as of a conditional statement");
+        // As of a conditional statement.
+        return if flags & GLOBAL_TABLE == 0 {
+            Next::Descriptions { columns, left: columns, global: false }
+        } else {
+            Next::Table { columns }
+        };
     }
     if flags & METADATA_CHANGED != 0 {
-        return Ok(Next::NewMetadata { columns });
+        return Next::NewMetadata { columns };
     }
-    Ok(Next::RowCount { columns })
+    Next::RowCount { columns }
 }
 
 fn label(code: u32) -> Label {

@@ -2,6 +2,7 @@
 //! replies in any order.
 
 mod decode;
+mod describe;
 mod encode;
 mod murmur3;
 mod open;

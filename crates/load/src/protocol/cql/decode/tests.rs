@@ -146,3 +146,43 @@ proptest! {
         prop_assert_eq!(replies(&[&bytes[..cut], &bytes[cut..]]).is_ok(), whole.is_ok());
     }
 }
+
+/// What `INSERT … IF NOT EXISTS` answers: `[applied]` and a row, with columns of types in types.
+#[test]
+fn a_conditional_statements_result_describes_its_columns() {
+    let short = |text: &str| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat();
+    let kind = [0, 0x31, 0, 2, 0, 0x21, 0, 9, 0, 0x20, 0, 0x0d, 0, 0]; // tuple<map<int, list<text>>, custom>
+    let user = [&[0, 0x30][..], &short("k"), &short("u"), &[0, 1], &short("f"), &[0, 2]].concat();
+    for global in [true, false] {
+        let table = [short("k"), short("t")].concat();
+        let each = if global { Vec::new() } else { table.clone() };
+        let body = [
+            &[0, 0, 0, 2, 0, 0, 0, u8::from(global), 0, 0, 0, 3][..],
+            if global { &table } else { &[] },
+            &each,
+            &short("[applied]"),
+            &[0, 4],
+            &each,
+            &short("v"),
+            &kind,
+            &short("c"),
+            &each,
+            &short("w"),
+            &user,
+            &[0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, b'x', 0xff, 0xff, 0xff, 0xff],
+        ]
+        .concat();
+        let all = [frame(0, 9, opcode::RESULT, &body), frame(0, 8, opcode::RESULT, ROWS)].concat();
+        let pieces: Vec<&[u8]> = all.chunks(1).collect();
+        for pieces in [&[all.as_slice()][..], &pieces] {
+            let found = replies(pieces).expect("two replies");
+            assert_eq!((found.len(), found[0].slot, found[0].rows, found[0].bytes), (2, 9, 1, 2));
+            assert_eq!((found[1].slot, found[1].rows), (8, 2));
+        }
+        let cut = frame(0, 9, opcode::RESULT, &body[..30]);
+        assert_eq!(replies(&[&cut]).unwrap_err(), ENDS_EARLY);
+    }
+    let deep = [&[0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &[0, 0x20].repeat(99)]
+        .concat();
+    assert!(replies(&[&frame(0, 9, opcode::RESULT, &deep)]).is_err());
+}
