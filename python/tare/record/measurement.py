@@ -70,7 +70,7 @@ class Operation:
     """How many; `null` only in imported reports."""
     errors: int
     """How many failed."""
-    latency: Latency
+    latency: Latency = field(default_factory=Latency)
     """Their latency."""
     service_time: Latency | None = None
     """The same from the actual send, if `latency` is from the intended send and both were measured."""
