@@ -48,7 +48,6 @@ READ = {
     "knowledge check FILES", "knowledge check --claims", "site --claims",
     "knowledge predicted STORES", "knowledge predicted --claims",
     "store verify STORE", "store repair STORE", "store copy STORE", "advise --claims", "advise --profile",
-    "import PATHS",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
     "worker --sites", "sites create PLAN", "inspect --kubeconfig",
     "run --tls-ca", "run --tls-cert", "run --tls-key", "worker --tls-ca", "worker --tls-cert", "worker --tls-key",

@@ -7,17 +7,21 @@ import signal
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from tests.unit.run.conftest import Rig, make_plan
 from tests.unit.run.test_faults import At
 
 from tare.deployments import Task
 from tare.deployments.fake import FakeDeployment
 from tare.plan.model import Plan
+from tare.record.observation import Observation
 from tare.record.run_record import Phase
 from tare.run.attempt.server import nodes_of
 from tare.run.execute import execute
 from tare.run.parity.compare import unlike_nodes
 from tare.run.parity.observed import by_node
+
+_SEEN = TypeAdapter(Observation)
 
 NAMES = ["sut-1", "sut-2", "sut-3"]
 
@@ -118,10 +122,13 @@ def test_a_node_that_cannot_start_takes_the_others_with_it(empty_rig: Rig, noted
 
 def test_nodes_that_are_not_alike_are_refused(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(cluster())
-    nodes = dict(record.nodes or {})
+    nodes = {
+        name: {**node, "parity": _SEEN.validate_python(node["parity"])}
+        for name, node in (record.nodes or {}).items()
+    }
+    assert unlike_nodes(by_node(record, nodes)) == ()
     nodes["sut-2"] = {**nodes["sut-2"], "effective": {**nodes["sut-2"]["effective"], "delay_ms": "7"}}
     (difference,) = unlike_nodes(by_node(record, nodes))
     assert difference == "variable delay_ms: not there in sut-1, 7 in sut-2"
-    assert unlike_nodes(by_node(record, record.nodes or {})) == ()
     nodes["sut-2"] = {**nodes["sut-2"], "effective": None}
     assert unlike_nodes(by_node(record, nodes)) == ()  # not read is not different
