@@ -33,12 +33,15 @@ class Format(StrEnum):
     PARQUET = "parquet"
     JSON = "json"
     PAPER = "paper"
+    BENCHSTAT = "benchstat"
+    OPENMETRICS = "openmetrics"
 
 
 _FORMATS = f"Output format: {', '.join(Format)}."
 
 
-_ANALYSED = {Format.PARQUET: "csv", Format.PAPER: "html"}
+_OF_RUNS = (Format.BENCHSTAT, Format.OPENMETRICS)
+_ANALYSED = {Format.PARQUET: "csv", Format.PAPER: "html", **dict.fromkeys(_OF_RUNS, "csv")}
 """Formats that show what the exporter of another one reads."""
 
 
@@ -98,7 +101,9 @@ def report(
             sys.stdout.write(f"{path}\n")
         _end(content)
         return
-    if style is Format.PARQUET or table is Table.OBSERVATIONS:
+    if style in _OF_RUNS:
+        text = _of_runs(opened, style)
+    elif style is Format.PARQUET or table is Table.OBSERVATIONS:
         text = _rows(opened, content, style, table or Table.ESTIMATES)
     elif style is Format.TERMINAL and output is None:
         text = exporter(content, **own_terminal())
@@ -149,3 +154,12 @@ def _rows(opened: Store, content: Report, style: Format, table: Table) -> str | 
     else:
         frame = estimates(content.study, content.analysis)
     return as_parquet(frame) if style is Format.PARQUET else as_csv(frame)
+
+
+def _of_runs(opened: Store, style: Format) -> str:
+    """Render every metric of every run in another tool's format."""
+    from tare.report.frames.benchmarks import as_benchstat, as_openmetrics
+    from tare.report.frames.observations import observations
+
+    frame = observations(opened.plan.study, opened.records())
+    return as_benchstat(frame) if style is Format.BENCHSTAT else as_openmetrics(frame)
