@@ -184,9 +184,9 @@ def test_a_host_that_is_away_is_told_of_while_it_is_waited_for_and_when_it_is_ba
 
 
 def test_words_from_its_tare_keep_an_agent_from_clearing_up(make: Make, output: Output) -> None:
-    far = make(lease_s=3)
+    far = make(lease_s=8)
     process = far.host.start(["sleep", "600"], output=output)
-    time.sleep(4.5)
+    time.sleep(10)
     assert alive(HERE, process)
 
 
