@@ -69,6 +69,13 @@ def test_a_disk_that_sets_the_rate_is_relieved_by_memory() -> None:
     assert forecast.bound == "disk"
 
 
+def test_reads_whose_time_is_unknown_are_not_free() -> None:
+    lacking = synthetic.changed(on_disk(0.95), lambda tree: tree["usage"]["disk"].update(reads_per_s=500.0))
+    of = profile_of([lacking])
+    assert of is not None
+    assert of.disk is None
+
+
 def test_a_layer_that_takes_twice_as_long_halves_what_its_disk_sets() -> None:
     of = profile_of([on_disk(0.95, per_s=10_000.0, sut=0.4, client=0.04, threads=64)])
     assert of is not None

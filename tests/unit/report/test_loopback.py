@@ -42,6 +42,11 @@ def test_other_containers_of_the_day_are_no_change() -> None:
     assert "(connection tracking, 1 and 1 of 24 to 45 rules in nat OUTPUT and PREROUTING)" in sentence
 
 
+def test_a_number_of_rules_that_was_not_read_is_not_zero() -> None:
+    (sentence,) = sentences(ENGINE | {"netfilter_rules": None})
+    assert "(connection tracking, 1 and 1 in nat OUTPUT and PREROUTING)" in sentence
+
+
 @pytest.mark.parametrize("sut", [{"deployment": "container"}, {"network": "untracked"}, {"database": None}])
 def test_another_baseline_has_no_such_sentence(sut: dict[str, Any]) -> None:
     assert sentences(ENGINE, sut=sut) == []

@@ -201,7 +201,8 @@ def _disk(run: RunRecord, per_s: float) -> Disk | None:
     disk = run.usage and run.usage.disk
     if disk is None or disk.busy is None or disk.reads_per_s is None or disk.writes_per_s is None:
         return None
-    # Without a time, nothing of that kind was done.
+    if (disk.reads_per_s and disk.read_ms is None) or (disk.writes_per_s and disk.write_ms is None):
+        return None  # an imported log may lack the times
     read, written = disk.reads_per_s * (disk.read_ms or 0.0), disk.writes_per_s * (disk.write_ms or 0.0)
     share = written / (read + written) if read + written else 1.0
     return Disk(

@@ -62,8 +62,10 @@ def _what(hosts: Sequence[Mapping[str, Any]]) -> str:
     output, prerouting = (host.get(f"netfilter_{key}") for key in ("nat_output", "nat_prerouting"))
     if output is None or prerouting is None:
         return f"{tracking[host['netfilter_conntrack']]}, rules unknown"
-    totals = [each.get("netfilter_rules") or 0 for each in hosts]
-    least, most = min(totals), max(totals)
-    of = counted(most, "rule") if least == most else f"{least} to {most} rules"
-    rules = f"{output} and {prerouting} of {of} in nat OUTPUT and PREROUTING"
+    totals = [total for each in hosts if (total := each.get("netfilter_rules")) is not None]
+    of = ""
+    if totals:
+        least, most = min(totals), max(totals)
+        of = f" of {counted(most, 'rule')}" if least == most else f" of {least} to {most} rules"
+    rules = f"{output} and {prerouting}{of} in nat OUTPUT and PREROUTING"
     return f"{tracking[host['netfilter_conntrack']]}, {rules}"
