@@ -38,13 +38,14 @@ PROTOCOLS: Mapping[str, Mapping[str, Any]] = {
     "interleave": {"name": "interleave", "target": 0.05, "blocks": 16},
     "t-mixture": {"name": "interleave", "target": 0.05, "blocks": 24, "looks": "any"},
     "sign-flip": {"name": "interleave", "target": 0.05, "blocks": 32, "looks": "any", "anytime": "sign-flip"},
+    "rotate": {"name": "rotate", "target": 0.03, "blocks": 16, "turn_ms": 400, "settle_ms": 100},
     "duet": {"name": "duet", "target": 0.05, "blocks": 16},
     "paired": {"name": "fixed", "blocks": 8, "paired": True},
     "fixed": {"name": "fixed", "blocks": 5},
     "rate": {"name": "interleave", "target": 0.10, "blocks": 12},
     "sites": {"name": "interleave", "target": None, "blocks": 12},
 }
-"""As a user would ask for them; `fixed` is judged as publications do (Welch), and not counted among tare's own."""
+"""As a user would ask for them, except that a quota needs turns of whole periods; `fixed` is judged as publications do (Welch), and not counted among tare's own."""
 AS_PUBLISHED = frozenset({"fixed"})
 ON_SITES = "sites"
 """The protocol that needs several sites."""
@@ -134,7 +135,7 @@ def study(cell: Cell, number: int) -> Study:
     if not cell.injected:
         levels[_LEFT_OUT] = {"workload.connections": 1}  # a study file has two arms at the least
     sets = list(dict.fromkeys(key for level in levels.values() for key in level))
-    pinned = cell.protocol != "duet"
+    pinned = cell.protocol not in {"duet", "rotate"}  # these place both sides themselves
     tree = {
         "format": 1,
         "name": f"truth-{cell.name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tare.deployments import MACHINES, POD
+from tare.deployments.defaults import CPU_PERIOD_US
 from tare.study.model import Arm, ArmSettings
 from tare.study.protocol_spec import Repetition, RotateSpec
 from tare.study.reading.document import Document, KeyPath
@@ -16,6 +17,7 @@ from tare.workloads.turns import TURN_TAKERS
 
 _NAME: KeyPath = ("protocol", "name")
 _INSTEAD = "use `interleave`"
+_PERIOD_MS = CPU_PERIOD_US / 1000
 _BY_TARE_LOAD: Mapping[str, str] = {
     "sysbench": "use tare-load with `sysbench: {script: ...}`, which runs sysbench's scripts",
     "ycsb": "use tare-load with `ycsb: {...}`, which reads YCSB's property files",
@@ -48,6 +50,9 @@ def _faults(spec: RotateSpec, settings: ArmSettings, parameters: Parameters) -> 
         if placement.deployment in MACHINES or placement.deployment == POD:
             why_not = "virtual machines and pods cannot take turns yet"
             yield Refusal(((side, "deployment"), _NAME), why_not, _INSTEAD)
+        if placement.limits.cpu_quota is not None and (why := _unlike_a_run(spec)) is not None:
+            hint = f"set protocol.turn_ms to {4 * _PERIOD_MS:g} and settle_ms to {_PERIOD_MS:g}, or {_INSTEAD}"
+            yield Refusal(((side, "limits", "cpu_quota"), _NAME), why, hint)
         if spec.cpus is not None and placement.limits.cpus is not None:
             why_not = f"`rotate` places servers on the CPUs {spec.cpus[0]} and clients on {spec.cpus[1]}"
             hint = "leave the key out, or set protocol.cpus to null"
@@ -55,6 +60,21 @@ def _faults(spec: RotateSpec, settings: ArmSettings, parameters: Parameters) -> 
         if spec.cpus is not None and placement.cgroup is CgroupPlace.ROOT:
             why_not = "an arm in the root control group cannot be pinned to CPUs"
             yield Refusal(((side, "cgroup"), _NAME), why_not, "use `cgroup: run`, or set protocol.cpus to null")
+
+
+def _unlike_a_run(spec: RotateSpec) -> str | None:
+    """Return why turns hold an arm with a CPU quota back less, or more, than a whole run would; `None` if they do not.
+
+    The kernel grants the quota anew in each period (kernel documentation, scheduler/sched-bwc): an arm driven for less
+    than that is never held back, and half a turn that is no whole number of periods has a part of one too many.
+    """
+    turn_ms, settle_ms = spec.turn_ms, spec.settle_ms
+    if turn_ms is not None and settle_ms is not None and turn_ms % (2 * _PERIOD_MS) == 0 and settle_ms >= _PERIOD_MS:
+        return None
+    return (
+        f"a CPU quota is granted for each {_PERIOD_MS:g} ms, so turns must last a multiple of {2 * _PERIOD_MS:g} ms "
+        f"and settle for {_PERIOD_MS:g} ms; shorter ones would not be held back"
+    )
 
 
 def check_rotation(document: Document, file: StudyFile, arms: Sequence[Arm]) -> None:

@@ -43,6 +43,10 @@ def read(directory: Path, **changes: Any) -> Any:
     return load(file, built_in())
 
 
+def turns(turn_ms: float, settle_ms: float) -> dict[str, float]:
+    return {"protocol__turn_ms": turn_ms, "protocol__settle_ms": settle_ms}
+
+
 def test_generations_are_the_blocks(tmp_path: Path) -> None:
     assert read(tmp_path).protocol.blocks == 9
 
@@ -54,6 +58,11 @@ def test_generations_are_the_blocks(tmp_path: Path) -> None:
         ({"workload__trace": [0.1, 0.2]}, "a trace or a climb of rates cannot be cut into turns"),
         ({"sut__limits": {"cpus": "0"}}, "`rotate` places servers on the CPUs 0 and clients on 1"),
         ({"client__cgroup": "root"}, "cannot be pinned to CPUs"),
+        ({"sut__limits": {"cpu_quota": 0.5}}, "a CPU quota is granted for each 100 ms"),
+        ({"sut__limits": {"cpu_quota": 0.5}, **turns(50, 100)}, "would not be held back"),
+        ({"sut__limits": {"cpu_quota": 0.5}, **turns(300, 100)}, "a multiple of 200 ms"),
+        ({"sut__limits": {"cpu_quota": 0.5}, **turns(400, 20)}, "settle for 100 ms"),
+        ({"client__limits": {"cpu_quota": 0.5}}, "set protocol.turn_ms to 400 and settle_ms to 100"),
         ({"protocol__cpus": ["0-1", "1"]}, "CPU 1 is in both sets"),
         ({"protocol__looks": "any", "protocol__anytime": "sign-flip"}, "mirrored pairs"),
     ],
@@ -61,6 +70,11 @@ def test_generations_are_the_blocks(tmp_path: Path) -> None:
 def test_what_cannot_take_turns_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(StudyError, match=words):
         read(tmp_path, **changes)
+
+
+def test_turns_of_whole_periods_may_have_a_quota(tmp_path: Path) -> None:
+    study = read(tmp_path, sut__limits={"cpu_quota": 0.5}, **turns(400, 100))
+    assert study.arms[0].settings.sut.limits.cpu_quota == 0.5
 
 
 def test_cpus_may_be_the_studys_own(tmp_path: Path) -> None:
