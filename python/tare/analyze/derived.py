@@ -86,6 +86,13 @@ def sut_cpu_s(run: RunRecord) -> float | None:
     return None if not over_s or whole_s is None else used / over_s * whole_s
 
 
+def sut_cpus_used(run: RunRecord) -> float | None:
+    """CPU time of the SUT in seconds per second of the measure phase, or of an arm's turns; `None` if unknown."""
+    used, turns_s = sut_cpu_s(run), run.usage and run.usage.turns_s
+    over_s = turns_s or (run.measurement and run.measurement.duration_s)
+    return None if used is None or not over_s else used / over_s
+
+
 def sut_cpu_column(columns: Columns) -> Column:
     """Column of `sut_cpu_s`."""
     used, over_s = (columns.number("usage", key) for key in ("sut_cpu_s", "sut_over_s"))

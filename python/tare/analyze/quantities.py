@@ -13,7 +13,7 @@ from statistics import fmean
 
 import polars as pl
 
-from tare.analyze.derived import sut_cpu_s
+from tare.analyze.derived import sut_cpus_used
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
 from tare.analyze.hosts import OtherHost
@@ -92,8 +92,8 @@ def _execution_time_us(run: RunRecord) -> float | None:
 
 
 def _cpu_percent(run: RunRecord) -> float | None:
-    used, seconds = sut_cpu_s(run), run.measurement and run.measurement.duration_s
-    return None if used is None or not seconds else 100 * used / seconds
+    used = sut_cpus_used(run)
+    return None if used is None else 100 * used
 
 
 def _detail(name: str) -> Callable[[RunRecord], float | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tare.analyze.derived import cpu_per_operation_us
+from tare.analyze.derived import cpu_per_operation_us, sut_cpus_used
 from tare.calibrate import studies
 from tare.calibrate.injections import LOG_NAME
 from tare.errors import StoreError
@@ -39,9 +39,7 @@ def transactions_per_cpu_second(record: RunRecord, raw: Raw) -> float | None:
 def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
     """Return the CPU seconds that the server's control group received per second of load."""
     del raw
-    used_s = record.usage and record.usage.sut_cpu_s
-    lasted_s = record.measurement and record.measurement.duration_s
-    return None if used_s is None or not lasted_s else used_s / lasted_s
+    return sut_cpus_used(record)
 
 
 def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:

@@ -77,6 +77,11 @@ def test_transactions_and_seconds_are_counted_by_cpu_time() -> None:
     assert cpu_seconds_per_second(record(usage=None), lambda *_: nowhere) is None
 
 
+def test_seconds_of_an_arm_that_took_turns_are_those_of_its_turns() -> None:
+    run = record(usage=Usage(sut_cpu_s=2.0, turns_s=2.5))  # within 4 s, in which others had turns, too
+    assert cpu_seconds_per_second(run, lambda *_: Path("/nowhere")) == pytest.approx(0.8)
+
+
 def test_what_a_proxy_held_back_is_a_share_of_the_time_of_all_threads_in_the_measure_phase(
     tmp_path: Path,
 ) -> None:

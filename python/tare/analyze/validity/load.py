@@ -196,7 +196,8 @@ def _busy_parts(columns: Columns, side: str) -> Column:
         return used
     polled = columns.number("measurement", "details", "client_polled_s")
     cpus = np.where(known(traced), _saturation(columns, side, "cpus"), cpus)
-    took = used - ratio(polled, cpus * columns.number("measurement", "duration_s"))
+    over_s = np.where(known(turns_s), turns_s, columns.number("measurement", "duration_s"))
+    took = used - ratio(polled, cpus * over_s)
     return np.where(known(took) & (polled != 0), np.where(took > 0, took, 0.0), used)
 
 

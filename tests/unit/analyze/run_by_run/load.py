@@ -122,7 +122,7 @@ def busy(run: RunRecord, side: str) -> float | None:
         return used
     polled_s = number_at(run.measurement, ("details", "client_polled_s"))
     cpus = _saturation(run, side, "cpus") if traced is not None else number_at(as_tree(run.usage), ("client_cpus",))
-    seconds = number_at(run.measurement, ("duration_s",))
+    seconds = (run.usage and run.usage.turns_s) or number_at(run.measurement, ("duration_s",))
     return max(0.0, used - polled_s / (cpus * seconds)) if polled_s and cpus and seconds else used
 
 

@@ -23,3 +23,12 @@ def test_what_is_polled_is_not_busy(usage: dict[str, Any]) -> None:
     assert busy(synthetic.changed(run, polls), "client") == pytest.approx(0.95 - 8.0 / 20.0)
     assert not limit_reached(synthetic.changed(run, polls), "client")
     assert limit_reached(synthetic.changed(run, lambda tree: tree.update(usage=usage)), "client")
+
+
+def test_what_is_polled_in_turns_is_a_share_of_the_turns() -> None:
+    def polls(tree: dict[str, Any]) -> None:
+        tree["usage"] = {**TRACED, "turns_s": 5.0}
+        tree["measurement"].update(duration_s=20.0, details={"client_polled_s": 4.0})
+
+    run = synthetic.changed(synthetic.record(0, "bare", 1900.0), polls)
+    assert busy(run, "client") == pytest.approx(0.95 - 4.0 / 10.0)
