@@ -69,7 +69,12 @@ def _unlike_a_run(spec: RotateSpec) -> str | None:
     than that is never held back, and half a turn that is no whole number of periods has a part of one too many.
     """
     turn_ms, settle_ms = spec.turn_ms, spec.settle_ms
-    if turn_ms is not None and settle_ms is not None and turn_ms % (2 * _PERIOD_MS) == 0 and settle_ms >= _PERIOD_MS:
+    if (
+        turn_ms is not None
+        and settle_ms is not None
+        and turn_ms % (2 * _PERIOD_MS) == 0
+        and settle_ms >= _PERIOD_MS
+    ):
         return None
     return (
         f"a CPU quota is granted for each {_PERIOD_MS:g} ms, so turns must last a multiple of {2 * _PERIOD_MS:g} ms "
