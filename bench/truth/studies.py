@@ -45,7 +45,9 @@ PROTOCOLS: Mapping[str, Mapping[str, Any]] = {
     "rate": {"name": "interleave", "target": 0.10, "blocks": 12},
     "sites": {"name": "interleave", "target": None, "blocks": 12},
 }
-"""As a user would ask for them, except that a quota needs turns of whole periods; `fixed` is judged as publications do (Welch), and not counted among tare's own."""
+"""As a user would ask for them, except that a quota needs turns of whole periods.
+
+`fixed` is judged as publications do (Welch), and not counted among tare's own."""
 AS_PUBLISHED = frozenset({"fixed"})
 ON_SITES = "sites"
 """The protocol that needs several sites."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tare.deployments import MACHINES, POD
 from tare.deployments.defaults import CPU_PERIOD_US
-from tare.study.model import Arm, ArmSettings
+from tare.study.model import Arm, ArmSettings, Placement
 from tare.study.protocol_spec import Repetition, RotateSpec
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.file import StudyFile
@@ -47,38 +47,37 @@ def _faults(spec: RotateSpec, settings: ArmSettings, parameters: Parameters) -> 
         why_not = "the arms' servers run at once and cannot share one device or NFS server"
         yield Refusal((("sut", "storage"), _NAME), why_not, _INSTEAD)
     for side, placement in settings.sides.items():
-        if placement.deployment in MACHINES or placement.deployment == POD:
-            why_not = "virtual machines and pods cannot take turns yet"
-            yield Refusal(((side, "deployment"), _NAME), why_not, _INSTEAD)
-        if placement.limits.cpu_quota is not None and (why := _unlike_a_run(spec)) is not None:
-            hint = f"set protocol.turn_ms to {4 * _PERIOD_MS:g} and settle_ms to {_PERIOD_MS:g}, or {_INSTEAD}"
-            yield Refusal(((side, "limits", "cpu_quota"), _NAME), why, hint)
-        if spec.cpus is not None and placement.limits.cpus is not None:
-            why_not = f"`rotate` places servers on the CPUs {spec.cpus[0]} and clients on {spec.cpus[1]}"
-            hint = "leave the key out, or set protocol.cpus to null"
-            yield Refusal(((side, "limits", "cpus"), _NAME), why_not, hint)
-        if spec.cpus is not None and placement.cgroup is CgroupPlace.ROOT:
-            why_not = "an arm in the root control group cannot be pinned to CPUs"
-            yield Refusal(((side, "cgroup"), _NAME), why_not, "use `cgroup: run`, or set protocol.cpus to null")
+        yield from _faults_of(side, placement, spec)
+
+
+def _faults_of(side: str, placement: Placement, spec: RotateSpec) -> Iterator[Refusal]:
+    if placement.deployment in MACHINES or placement.deployment == POD:
+        why_not = "virtual machines and pods cannot take turns yet"
+        yield Refusal(((side, "deployment"), _NAME), why_not, _INSTEAD)
+    if placement.limits.cpu_quota is not None and (why := _unlike_a_run(spec)) is not None:
+        hint = f"set protocol.turn_ms to {4 * _PERIOD_MS:g} and settle_ms to {_PERIOD_MS:g}, or {_INSTEAD}"
+        yield Refusal(((side, "limits", "cpu_quota"), _NAME), why, hint)
+    if spec.cpus is not None and placement.limits.cpus is not None:
+        why_not = f"`rotate` places servers on the CPUs {spec.cpus[0]} and clients on {spec.cpus[1]}"
+        hint = "leave the key out, or set protocol.cpus to null"
+        yield Refusal(((side, "limits", "cpus"), _NAME), why_not, hint)
+    if spec.cpus is not None and placement.cgroup is CgroupPlace.ROOT:
+        why_not = "an arm in the root control group cannot be pinned to CPUs"
+        yield Refusal(((side, "cgroup"), _NAME), why_not, "use `cgroup: run`, or set protocol.cpus to null")
 
 
 def _unlike_a_run(spec: RotateSpec) -> str | None:
-    """Return why turns hold an arm with a CPU quota back less, or more, than a whole run would; `None` if they do not.
+    """Return why turns hold back an arm with a CPU quota less or more than a run would; `None` if they do not.
 
-    The kernel grants the quota anew in each period (kernel documentation, scheduler/sched-bwc): an arm driven for less
-    than that is never held back, and half a turn that is no whole number of periods has a part of one too many.
+    The kernel grants the quota anew in each period (kernel documentation, scheduler/sched-bwc): an arm driven for
+    less than that is never held back, and half a turn must be a whole number of periods.
     """
-    turn_ms, settle_ms = spec.turn_ms, spec.settle_ms
-    if (
-        turn_ms is not None
-        and settle_ms is not None
-        and turn_ms % (2 * _PERIOD_MS) == 0
-        and settle_ms >= _PERIOD_MS
-    ):
+    turn_ms, settle_ms = spec.turn_ms or 0.0, spec.settle_ms or 0.0
+    if turn_ms and turn_ms % (2 * _PERIOD_MS) == 0 and settle_ms >= _PERIOD_MS:
         return None
     return (
-        f"a CPU quota is granted for each {_PERIOD_MS:g} ms, so turns must last a multiple of {2 * _PERIOD_MS:g} ms "
-        f"and settle for {_PERIOD_MS:g} ms; shorter ones would not be held back"
+        f"a CPU quota is granted for each {_PERIOD_MS:g} ms, so turns must last a multiple of "
+        f"{2 * _PERIOD_MS:g} ms and settle for {_PERIOD_MS:g} ms; shorter ones would not be held back"
     )
 
 
