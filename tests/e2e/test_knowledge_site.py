@@ -65,6 +65,6 @@ def test_the_explorer_compares_any_arm_with_any_other_and_the_address_keeps_the_
     expect(bridge.locator("div.b")).to_contain_text("\N{MINUS SIGN}80.")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.fill("#search", "shm 64")
-    page.locator("#found a", has_text="/dev/shm of 64 MiB").click()
+    page.locator("#found a", has_text="A small /dev/shm").click()
     expect(page.locator("#shm-64m h2")).to_be_visible()
     assert faults == []

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from tare.deployments.cgroup.hierarchy import Cgroups, limited, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
 from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
-from tare.deployments.obtained import disk_interface, hugetlb_limit, network_of, security_label, some
+from tare.deployments.obtained import disk_access, hugetlb_limit, network_of, security_label, some
+from tare.deployments.seccomp import filter_of
 from tare.errors import HostSilent, RunFailed
 from tare.record.observation import Observation
 from tare.sites import Host
@@ -54,6 +55,8 @@ NETWORK_SETTINGS = (
     "net.ipv4.tcp_rmem", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_wmem",
 )  # fmt: skip
 """Sysctls of a network namespace that a server's connections depend on (Documentation/networking/ip-sysctl.rst)."""
+FILTERED = "2"
+"""SECCOMP_MODE_FILTER of include/uapi/linux/seccomp.h."""
 _ENDED = ("Z", "X")
 """States of a process that has ended (proc_pid_stat(5))."""
 
@@ -83,7 +86,8 @@ def observe(
     network_settings = network_settings_of(host, pid, sysctls)
     if network_settings is not None:
         network_settings = {**network_settings, **network_of(host, pid)}
-    own_disk_interface = disk_interface(host, pid)
+    disks = disk_access(host, pid)
+    filtered = filter_of(host, pid) if status.get("Seccomp") == FILTERED else None
     weights = (("blkio", "blkio.weight"), ("blkio", "blkio.bfq.weight"), ("io", "io.weight"))
     pages = [
         _in_cgroup(groups, cgroups, paths, "hugetlb", f"hugetlb.2MB.{name}") for name in ("limit_in_bytes", "max")
@@ -116,7 +120,10 @@ def observe(
         pids_limit=pids_limit,
         security_label=security_label(_text(process, f"/proc/{pid}/attr/current")),
         seccomp_filters=status.get("Seccomp_filters"),
-        disk_interface=own_disk_interface,
+        seccomp_digest=None if filtered is None else filtered.digest,
+        seccomp_forbids=None if filtered is None else " ".join(filtered.forbids) or "none",
+        disk_interface=disks.interface,
+        links_io_uring=disks.links_io_uring,
         huge_pages=some(status.get("HugetlbPages")),
         locked_memory=some(status.get("VmLck")),
         swappiness=_in_cgroup(groups, cgroups, paths, "memory", "memory.swappiness"),

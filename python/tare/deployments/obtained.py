@@ -27,16 +27,26 @@ class Interface:
     queue: str | None
 
 
-def disk_interface(host: Host, pid: int) -> str | None:
+@dataclass(frozen=True)
+class DiskAccess:
+    """How a program reaches disks. `interface`: `None` if root alone may look. `links_io_uring`: `yes` or `no`."""
+
+    interface: str | None
+    links_io_uring: str | None
+
+
+def disk_access(host: Host, pid: int) -> DiskAccess:
     """Asynchronous interface to disks that a program holds: a ring of io_uring, or a context of libaio.
 
-    A ring is an open file; a context is a mapping (fs/aio.c). `None` if root alone may look.
+    A ring is an open file; a context is a mapping (fs/aio.c).
     """
     opened = answer(host, ["find", f"/proc/{pid}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"])
     if "[io_uring]" in opened:
-        return IO_URING
+        return DiskAccess(IO_URING, "yes")
     maps = text(host, f"/proc/{pid}/maps")
-    return None if maps is None else LIBAIO if "/[aio]" in maps else NEITHER
+    if maps is None:
+        return DiskAccess(None, None)
+    return DiskAccess(LIBAIO if "/[aio]" in maps else NEITHER, "yes" if "/liburing" in maps else "no")
 
 
 def security_label(raw: str | None) -> str | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from tare.deployments.mounts import covering, parse_mountinfo
-from tare.deployments.observe import SHM, parse_limits, parse_status, shm_bytes_of
+from tare.deployments.observe import FILTERED, SHM, parse_limits, parse_status, shm_bytes_of
+from tare.deployments.seccomp import filter_of, forbidden_by_docker, numbers_of, parse
 from tare.errors import RunFailed
 from tare.inspection.groups import cpu_count, group_of, read_group
 from tare.inspection.network import read_network
-from tare.inspection.options import options_of
-from tare.inspection.readings import Readings
+from tare.inspection.options import MYSQL, options_of
+from tare.inspection.readings import NEEDS_ROOT, Readings
 from tare.inspection.subject import Subject
 from tare.sites import Host
 from tare.sites.facts import host_facts
@@ -20,9 +22,9 @@ from tare.sites.reading import answer, as_int, number, text
 from tare.traps.predicate import NONE
 
 _KIB = 1024
-_SYS_NICE = 23
-"""CAP_SYS_NICE (include/uapi/linux/capability.h)."""
+_SAVES_TO_CWD = frozenset({"redis", "valkey"})
 _DEFAULT_CHECK_S = 30.0
+_DAMON = "/sys/kernel/mm/damon"
 _OPEN = re.compile(r" -> (/.+?)(?: \(deleted\))?$")
 _NOT_DATA = ("/dev/", "/proc/", "/sys/", "/tmp/", "/var/log/", "/run/", "/usr/", "/lib", "/etc/")  # noqa: S108 - names in a list
 
@@ -33,9 +35,9 @@ def gather(host: Host, subject: Subject) -> Readings:
     facts.put("database", subject.database, f"/proc/{subject.pid}/comm")
     facts.put("placed", subject.placed, f"/proc/{subject.pid}/cgroup")
     facts.put("engine", subject.engine, "who knows its container")
-    _process(host, subject.pid, facts)
+    _process(host, subject, facts)
     read_group(group_of(host, subject.pid), facts)
-    _places(host, subject.pid, facts)
+    _places(host, subject.pid, subject.database, facts)
     read_network(host, subject, facts)
     _container(host, subject, facts)
     _settings(host, subject, facts)
@@ -43,8 +45,8 @@ def gather(host: Host, subject: Subject) -> Readings:
     return facts
 
 
-def _process(host: Host, pid: int, facts: Readings) -> None:
-    own = f"/proc/{pid}"
+def _process(host: Host, subject: Subject, facts: Readings) -> None:
+    own = f"/proc/{subject.pid}"
     status = parse_status(text(host, f"{own}/status") or "")
     limits = parse_limits(text(host, f"{own}/limits") or "")
     facts.put("limits.nofile", as_int(_soft(limits, "Max open files")), f"{own}/limits")
@@ -59,9 +61,7 @@ def _process(host: Host, pid: int, facts: Readings) -> None:
     facts.put("process.speculation_store_bypass", bypass, f"{own}/status", "this kernel does not report it")
     facts.put("cgroup.cpus", cpu_count(status.get("Cpus_allowed_list")), f"{own}/status: Cpus_allowed_list")
     facts.put("seccomp.mode", as_int(status.get("Seccomp")), f"{own}/status: Seccomp")
-    bounding = status.get("CapBnd")
-    able = None if bounding is None else bool(int(bounding, 16) >> _SYS_NICE & 1)
-    facts.put("capabilities.sys_nice", able, f"{own}/status: CapBnd")
+    _filter(host, subject, status, facts)
     exe = answer(host, ["readlink", f"{own}/exe"]).strip().rpartition("/")[2]
     facts.put("process.exe", exe or None, f"{own}/exe")
     facts.put("process.emulated", exe.startswith("qemu-") if exe else None, f"{own}/exe")
@@ -73,6 +73,27 @@ def _process(host: Host, pid: int, facts: Readings) -> None:
     opened = answer(host, ["find", f"{own}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"])
     rings = "io_uring" if "io_uring" in opened else "libaio" if "/[aio]" in (maps or "") else NONE
     facts.put("process.io", None if maps is None else rings, f"{own}/fd and {own}/maps")
+
+
+def _filter(host: Host, subject: Subject, status: Mapping[str, str], facts: Readings) -> None:
+    """Calls that the seccomp filter forbids: by the runtime's configuration, else by the engine's options."""
+    fact, mode = "seccomp.forbids", status.get("Seccomp")
+    if mode != FILTERED:
+        facts.put(fact, NONE if mode == "0" else None, f"/proc/{subject.pid}/status: Seccomp")
+        return
+    if (known := filter_of(host, subject.pid)) is not None:
+        facts.put(fact, known.forbids or NONE, f"config.json of its bundle ({known.digest[:15]})")
+        return
+    options = ((subject.attrs.get("HostConfig") or {}).get("SecurityOpt")) or ()
+    given = next((each.partition("=")[2] for each in options if each.startswith("seccomp=")), None)
+    held = numbers_of(status.get("CapBnd"))
+    if given is not None and given.startswith("{"):
+        facts.put(fact, parse(json.loads(given), held).forbids or NONE, "the profile that the engine was given")
+    elif given is None and subject.engine == "docker" and subject.engine_version is not None:
+        calls = tuple(forbidden_by_docker(subject.engine_version, held))
+        facts.put(fact, calls or NONE, f"the default profile of Docker {subject.engine_version}")
+    else:
+        facts.put(fact, None, "config.json of its bundle")
 
 
 def _soft(limits: Mapping[str, str], line: str) -> str | None:
@@ -90,7 +111,7 @@ def _libc(maps: str | None) -> str | None:
     return "musl" if "/ld-musl" in maps else "glibc" if re.search(r"/libc[.-]", maps) else None
 
 
-def _places(host: Host, pid: int, facts: Readings) -> None:
+def _places(host: Host, pid: int, database: str, facts: Readings) -> None:
     """File systems of the root, of /dev/shm and of the data."""
     own = f"/proc/{pid}"
     mountinfo = text(host, f"{own}/mountinfo") or ""
@@ -103,16 +124,20 @@ def _places(host: Host, pid: int, facts: Readings) -> None:
     free = answer(host, ["stat", "-f", "-c", "%b %a", "--", f"{own}/root{SHM}"]).split()
     used = None if len(free) != 2 or not int(free[0]) else 1 - int(free[1]) / int(free[0])
     facts.put("shm.used_share", used, f"{own}/root{SHM}")
-    path = data_path(host, pid)
-    facts.put("data.path", path, f"{own}/cwd and {own}/fd")
+    path = data_path(host, pid, database)
+    unseen = NEEDS_ROOT if not answer(host, ["readlink", f"{own}/cwd"]) else "it holds no file of data open"
+    facts.put("data.path", path, f"{own}/cwd and {own}/fd", unseen)
     data = covering(mounts, path) if path else None
-    facts.put("data.filesystem", data.fstype if data else None, f"{own}/mountinfo: {path or 'data'}")
+    facts.put("data.filesystem", data.fstype if data else None, f"{own}/mountinfo: {path or 'data'}", unseen)
 
 
-def data_path(host: Host, pid: int) -> str | None:
-    """Directory of a server's data: its working directory, else that of a file that it holds open for writing."""
+def data_path(host: Host, pid: int, database: str = "") -> str | None:
+    """Directory of a server's data: its working directory, else that of a file that it holds open for writing.
+
+    Redis always saves into its working directory.
+    """
     cwd = answer(host, ["readlink", f"/proc/{pid}/cwd"]).strip()
-    if cwd and cwd != "/":
+    if cwd and (cwd != "/" or database in _SAVES_TO_CWD):
         return cwd
     listed = answer(host, ["find", f"/proc/{pid}/fd", "-type", "l", "-perm", "-200", "-printf", "x -> %l\n"])
     opened = [found[1] for line in listed.splitlines() if (found := _OPEN.search(line))]
@@ -130,7 +155,7 @@ def _container(host: Host, subject: Subject, facts: Readings) -> None:
     log: Mapping[str, Any] = given.get("LogConfig") or {}
     runtime = given.get("Runtime") or given.get("OCIRuntime") or attrs.get("OCIRuntime")
     facts.put("runtime", NONE if alone else runtime, where, why)
-    facts.put("image.tag", NONE if alone else _tag(config.get("Image")), where, why)
+    facts.put("image.tag", NONE if alone else _tag(config.get("Image"), attrs.get("Image")), where, why)
     facts.put("log.driver", NONE if alone else log.get("Type"), where, why)
     limited = log.get("Type") == "local" or "max-size" in (log.get("Config") or {})
     facts.put("log.rotates", True if alone else limited if attrs else None, where, why)
@@ -148,11 +173,11 @@ def log_bytes(host: Host, subject: Subject) -> int | None:
     return as_int(answer(host, ["stat", "-c", "%s", "--", path]).strip()) if path else None
 
 
-def _tag(image: str | None) -> str | None:
-    """Tag of a reference; `latest` if it has none, `none` for a digest or an image's own id."""
+def _tag(image: str | None, ident: str | None) -> str | None:
+    """Tag of a reference; `latest` if it has none, `none` for a digest or (the beginning of) the image's own id."""
     if not image:
         return None
-    if "@" in image or image.startswith("sha256:"):
+    if "@" in image or image.startswith("sha256:") or (ident or "").removeprefix("sha256:").startswith(image):
         return NONE
     name, mid, tag = image.rpartition("/")[2].partition(":")
     return tag if mid else "latest" if name else None
@@ -170,6 +195,11 @@ def _settings(host: Host, subject: Subject, facts: Readings) -> None:
         "command line and option files",
         "not MySQL's family",
     )
+    character_set = options.character_set and options.character_set.lower()
+    unset = "it is unset, and the default depends on the version"
+    if subject.database not in MYSQL:
+        unset = "not MySQL's family"
+    facts.put("settings.character_set", character_set, "command line and option files", unset)
     try:
         environment = text(host, f"{own}/environ")
     except RunFailed:
@@ -190,7 +220,8 @@ def _host(host: Host, facts: Readings) -> None:
         facts.put("host.bridge_nf_call_iptables", False, "br_netfilter is not loaded")  # noqa: FBT003 - the fact's value
     governors, reclaim = seen["cpu_governors"], seen["proactive_reclaim"]
     facts.put("host.cpu_governors", tuple(governors) if governors else NONE, where)
-    facts.put("host.proactive_reclaim", tuple(reclaim) if reclaim else NONE, where)
+    hidden = reclaim is None and bool(answer(host, ["find", _DAMON, "-maxdepth", "0"]))
+    facts.put("host.proactive_reclaim", tuple(reclaim) if reclaim else None if hidden else NONE, where)
     facts.put("host.numa_nodes", len(seen["cpu_numa_nodes"] or {}) or None, where, "the kernel shows no nodes")
     for name in ("overcommit_memory", "max_map_count"):
         facts.put(f"host.{name}", number(host, f"/proc/sys/vm/{name}"), f"/proc/sys/vm/{name}")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-from tare.deployments.network.path import namespace, proxies
+from tare.deployments.network.path import members, namespace, proxies
 from tare.deployments.network.sockets import connections, socket_inodes
 from tare.inspection.readings import NEEDS_ROOT, Readings
 from tare.inspection.subject import Subject
 from tare.sites import Host
+from tare.sites.engines import ROOTLESS
 from tare.sites.reading import answer, as_int, text
 from tare.traps.predicate import NONE
 
@@ -69,11 +71,13 @@ def _interfaces(host: Host, pid: int, facts: Readings, *, own: bool | None) -> N
     uplink = None if way is None else as_int(text(host, f"/sys/class/net/{way}/mtu"))
     facts.put("net.uplink_mtu", uplink, f"/sys/class/net/{way}/mtu", "the host has no default route")
     inner = _default_route(text(host, f"/proc/{pid}/net/route") or "")
-    place = f"/proc/{pid}/root/sys/class/net/{inner}/mtu"
+    folder = f"/proc/{pid}/root/sys/class/net/{inner}"
     if own is False or (own and inner is None):
         facts.put("net.mtu", NONE, f"/proc/{pid}/net/route")
+    elif (peer := text(host, f"{folder}/iflink")) is not None and peer == text(host, f"{folder}/ifindex"):
+        facts.put("net.mtu", NONE, f"{folder}: a program reads and writes its packets")
     else:
-        facts.put("net.mtu", as_int(text(host, place)), place)
+        facts.put("net.mtu", as_int(text(host, f"{folder}/mtu")), f"{folder}/mtu")
 
 
 def _default_route(table: str) -> str | None:
@@ -94,6 +98,8 @@ def _names(host: Host, pid: int, facts: Readings) -> None:
     table = text(host, f"/proc/{pid}/net/tcp6")
     rows = (line.split() for line in (table or "").splitlines()[1:])
     listens = any(len(row) > 9 and row[3] == _LISTENING and as_int(row[9]) in held for row in rows)
+    clients = _loopback_clients(host, pid, socket_inodes(host, members(host, pid)))
+    facts.put("net.loopback_clients", clients, f"/proc/{pid}/net/tcp and its open files")
     facts.put("net.listens_ipv6", None if table is None or not held else listens, f"/proc/{pid}/net/tcp6")
 
 
@@ -105,6 +111,14 @@ def listen_overflows(host: Host, pid: int) -> int | None:
         if "ListenOverflows" in row:
             return as_int(row["ListenOverflows"])
     return None
+
+
+def _loopback_clients(host: Host, pid: int, held: Collection[int]) -> int | None:
+    """Connections of the server whose other end is a program of its own namespace, by loopback."""
+    if not held:
+        return None
+    own = [each for each in connections(host, pid) if each.inode in held]
+    return sum(ipaddress.ip_address(each.remote.address).is_loopback for each in own)
 
 
 def _path(host: Host, subject: Subject, facts: Readings, *, own: bool | None) -> None:
@@ -133,7 +147,17 @@ def _path(host: Host, subject: Subject, facts: Readings, *, own: bool | None) ->
         name, pid, held = max(carrying, key=lambda each: each[2])
         facts.put("net.path", name, f"process {pid}: {held} connections to this container now")
     else:
-        facts.put("net.path", "dnat", where)
+        facts.put("net.path", _of_user(subject) or "dnat", where)
+
+
+def _of_user(subject: Subject) -> str | None:
+    """What carries the ports of a rootless container, whose engine may make no rules."""
+    mode = str((subject.attrs.get("HostConfig") or {}).get("NetworkMode") or "")
+    if subject.engine != ROOTLESS:
+        return None
+    if mode.startswith("pasta"):
+        return "pasta"
+    return "slirp4netns" if "port_handler=slirp4netns" in mode else "rootlessport"
 
 
 def _on_loopback(published: list[Mapping[str, Any]]) -> bool:

@@ -6,7 +6,7 @@ Command lines and files may hold passwords: they are searched for these settings
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tare.sites import Host
@@ -21,9 +21,10 @@ _CACHE = {
 }
 _CACHE |= {"mysql": _CACHE["mariadb"], "percona": _CACHE["mariadb"], "valkey": _CACHE["redis"]}
 _SKIP_NAMES = re.compile(r"^\s*skip[-_]name[-_]resolve(?:\s*=\s*(\S+))?\s*$", re.MULTILINE)
+_CHARACTERS = re.compile(r"^\s*character[-_]set[-_]server\s*=\s*([^#\s]+)", re.MULTILINE)
 _HEAP = re.compile(r"^-Xmx(\d+)([kKmMgG]?)$")
 _OPTION_FOLDERS = ("/etc/my.cnf", "/etc/mysql", "/etc/my.cnf.d")
-_MYSQL = frozenset({"mysql", "mariadb", "percona"})
+MYSQL = frozenset({"mysql", "mariadb", "percona"})
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Options:
     heap_bytes: int | None = None
     skip_name_resolve: bool | None = None
     """`None`: not MySQL's family."""
+    character_set: str | None = None
 
 
 def options_of(host: Host, pid: int, database: str, data_path: str | None) -> Options:
@@ -46,14 +48,15 @@ def options_of(host: Host, pid: int, database: str, data_path: str | None) -> Op
     if database == "postgresql" and data_path:
         names = (f"{data_path}/postgresql.auto.conf", f"{data_path}/postgresql.conf")
         sources += [(name, text(host, f"{root}{name}") or "") for name in names]
-    if database in _MYSQL:
+    if database in MYSQL:
         sources += [(name.removeprefix(root), text(host, name) or "") for name in _option_files(host, root)]
     cache, place = _cache(database, sources)
     return Options(
         cache_bytes=cache,
         cache_from=place,
         heap_bytes=parse_size(heap[-1][1] + heap[-1][2]) if heap else None,
-        skip_name_resolve=_skips_names(content for _, content in sources) if database in _MYSQL else None,
+        character_set=_character_set(content for _, content in sources) if database in MYSQL else None,
+        skip_name_resolve=_skips_names(content for _, content in sources) if database in MYSQL else None,
     )
 
 
@@ -68,7 +71,7 @@ def _as_lines(words: Sequence[str], database: str) -> str:
             lines.append(
                 bare if "=" in bare or following.startswith("-") or not following else f"{bare} {following}"
             )
-            if "=" not in bare and database in _MYSQL:
+            if "=" not in bare and database in MYSQL:
                 lines.append(bare)
     return "\n".join(lines)
 
@@ -94,8 +97,12 @@ def _cache(database: str, sources: Sequence[tuple[str, str]]) -> tuple[int | Non
     return None, "command line and option files"
 
 
-def _skips_names(contents: object) -> bool:
-    for content in contents:  # type: ignore[attr-defined]  # any iterable of texts
+def _character_set(contents: Iterable[str]) -> str | None:
+    return next((found[-1].strip("'\"") for content in contents if (found := _CHARACTERS.findall(content))), None)
+
+
+def _skips_names(contents: Iterable[str]) -> bool:
+    for content in contents:
         for value in _SKIP_NAMES.findall(content):
             return value.lower() not in {"0", "off", "false"}
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from docker.errors import DockerException, NotFound
@@ -38,6 +38,10 @@ class Engine(Protocol):
         """Its containers, as the `docker` package has them."""
         ...
 
+    def version(self) -> Mapping[str, Any]:
+        """Its `Version`, and others."""
+        ...
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -51,6 +55,7 @@ class Subject:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     unasked: str | None = None
     """Why no engine could be asked about its container."""
+    engine_version: str | None = None
 
 
 def subjects_of(host: Host, target: str, engines: Mapping[str, Engine]) -> Subject:
@@ -72,7 +77,7 @@ def subjects_of(host: Host, target: str, engines: Mapping[str, Engine]) -> Subje
             continue
         except (DockerException, RequestException) as error:
             raise EnvironmentLacks(f"{name} cannot be asked about {target!r}: {error}") from error
-        return of_container(host, name, attrs)
+        return replace(of_container(host, name, attrs), engine_version=_version(engine))
     asked = " or ".join(engines) or "no engine, since none answers"
     raise StudyError(
         f"no container {target!r} ({asked} was asked)",
@@ -80,12 +85,19 @@ def subjects_of(host: Host, target: str, engines: Mapping[str, Engine]) -> Subje
     )
 
 
+def _version(engine: Engine) -> str | None:
+    try:
+        return str(engine.version()["Version"])
+    except (DockerException, RequestException, KeyError):
+        return None
+
+
 def every_container(host: Host, engines: Mapping[str, Engine]) -> Iterator[Subject]:
     """All running containers of the engines."""
     for name, engine in engines.items():
         for container in engine.containers.list():
             try:
-                yield of_container(host, name, container.attrs)
+                yield replace(of_container(host, name, container.attrs), engine_version=_version(engine))
             except EnvironmentLacks:
                 continue  # ended since it was listed
 
@@ -95,8 +107,9 @@ def of_container(host: Host, engine: str, attrs: Mapping[str, Any]) -> Subject:
     state = attrs.get("State") or {}
     pid, name = int(state.get("Pid") or 0), str(attrs.get("Name") or attrs.get("Id", "")).lstrip("/")
     if not pid or text(host, f"/proc/{pid}/stat") is None:
+        why = ": the kernel killed it for lack of memory" if state.get("OOMKilled") else ""
         raise EnvironmentLacks(
-            f"container {name!r} does not run on this host", hint="start it, or look on its host"
+            f"container {name!r} does not run on this host{why}", hint="start it, or look on its host"
         )
     server, database = server_of(host, members(host, pid) or [pid], pid)
     return Subject(name, server, placed_of(host, server, contained=True), engine, database, attrs)
@@ -118,9 +131,9 @@ def of_process(host: Host, pid: int, engines: Mapping[str, Engine], *, name: str
         except (DockerException, RequestException):
             continue
         called = str(attrs.get("Name") or "").lstrip("/")
-        return Subject(
-            called or f"process {pid}", pid, placed_of(host, pid, contained=True), engine, database, attrs
-        )
+        placed = placed_of(host, pid, contained=True)
+        known = Subject(called or f"process {pid}", pid, placed, engine, database, attrs)
+        return replace(known, engine_version=_version(client))
     engine = "containerd" if "containerd" in groups or "kubepods" in groups else "unknown"
     return Subject(
         name or f"process {pid}", pid, placed_of(host, pid, contained=True), engine, database, unasked=why

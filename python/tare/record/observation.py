@@ -81,8 +81,14 @@ class Observation:
     """Label of AppArmor, or of SELinux without its level, from `/proc/PID/attr/current`."""
     seccomp_filters: str | None = None
     """Number of its filters of system calls, from `/proc/PID/status`."""
+    seccomp_digest: str | None = None
+    """sha256 of the filter's rules, as the engine gave them to the runtime; `null` without a filter, or unknown."""
+    seccomp_forbids: str | None = None
+    """Calls of databases that the filter forbids, with blanks between, or `none`; `null`: its rules are unknown."""
     disk_interface: str | None = None
     """`io_uring`, `libaio` or `neither`, by the program's open files and mappings."""
+    links_io_uring: str | None = None
+    """Whether the program links liburing, or uses io_uring without it: `yes` or `no`."""
     huge_pages: str | None = None
     """Whether it holds explicit huge pages: `some` or `none`."""
     locked_memory: str | None = None

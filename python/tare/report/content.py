@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tare.analyze import Analysis, analyze
@@ -22,7 +22,7 @@ from tare.report.words.other_image import other_images
 from tare.report.words.turns import took_turns
 from tare.run.ending import Ending
 from tare.study.model import Study
-from tare.traps.met import Met, recorded_traps
+from tare.traps.met import Met, recorded_traps, traps_behind
 
 if TYPE_CHECKING:
     from tare.analyze.explain.explanation import Explanation
@@ -93,6 +93,8 @@ class Report:
     """Sentences on runs with a damaged file, once each."""
     traps: tuple[Met, ...] = ()
     """Known traps that set an arm apart from its baseline."""
+    behind: Mapping[str, tuple[Met, ...]] = field(default_factory=dict)
+    """Broken validity rule → known traps that break it and that its arms meet."""
 
     @property
     def answered(self) -> bool:
@@ -154,6 +156,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         calibration=None if study.imported is not None else calibration,  # of this machine, not of theirs
         plan_digest=records[-1].plan_digest if records else None,
         traps=recorded_traps(study, records),
+        behind=traps_behind(((alarm.rule, alarm.arm) for alarm in analysis.alarms), records),
     )
 
 

@@ -27,11 +27,22 @@ class Met:
     evidence: Mapping[str, Known]
 
     @property
-    def sentence(self) -> str:
-        """Which arms meet which trap, what it costs and how to avoid it."""
-        trap, more = self.trap.trap, len(self.arms) - _NAMED
+    def named(self) -> str:
+        """Which arms meet which trap."""
+        more = len(self.arms) - _NAMED
         arms = f"{', '.join(map(plain, self.arms[:_NAMED]))}{f' and {more} more' if more > 0 else ''}"
-        return f"{arms}: {trap.title} [{self.trap.id}]. Cost: {trap.cost.says} Remedy: {trap.remedy.says}"
+        return f"{arms}: {self.trap.trap.title} [{self.trap.id}]."
+
+    @property
+    def brief(self) -> str:
+        """The same with the remedy."""
+        return f"{self.named} Remedy: {self.trap.trap.remedy.says}"
+
+    @property
+    def sentence(self) -> str:
+        """The same with what it costs and how to avoid it."""
+        trap = self.trap.trap
+        return f"{self.named} Cost: {trap.cost.says} Remedy: {trap.remedy.says}"
 
     @property
     def tree(self) -> Mapping[str, object]:
@@ -95,15 +106,42 @@ def planned_traps(study: Study) -> tuple[Met, ...]:
 
 
 def recorded_traps(study: Study, records: Iterable[RunRecord]) -> tuple[Met, ...]:
-    """Return the traps that set an arm of a study apart from its baseline, by its good runs."""
+    """Return the traps that set an arm of a study apart from its baseline, by its good and its refused runs."""
     if study.imported is not None:
         return ()
-    runs: dict[str, list[Facts]] = {}
-    for run in records:
-        if run.outcome.ok:
-            runs.setdefault(run.arm, []).append(facts_of_run(run))
+    runs = _by_arm(run for run in records if run.outcome.ok or run.outcome.refused)
     names = [arm.name for arm in study.arms if not arm.control]
     return traps_apart(runs, {name: base for name in names if (base := study.baseline_of(name)) != name})
+
+
+def traps_behind(
+    broken: Iterable[tuple[str, str | None]], records: Iterable[RunRecord]
+) -> Mapping[str, tuple[Met, ...]]:
+    """Validity rule → the traps that break it, of which most good runs of its arms tell; no rule without one.
+
+    `broken`: rules with the arm concerned, or `None` for every arm.
+    """
+    runs = _by_arm(run for run in records if run.outcome.ok)
+    arms_of: dict[str, dict[str, None]] = {}
+    for rule, arm in broken:
+        arms_of.setdefault(rule, {}).update(dict.fromkeys(runs if arm is None else (arm,)))
+    behind = {
+        rule: tuple(
+            Met(known, arms, _evidence(known, runs[arms[0]][0]))
+            for known in shipped_traps()
+            if rule in known.trap.breaks
+            and (arms := tuple(arm for arm in concerned if _most(known, runs.get(arm, ()))))
+        )
+        for rule, concerned in arms_of.items()
+    }
+    return {rule: found for rule, found in behind.items() if found}
+
+
+def _by_arm(records: Iterable[RunRecord]) -> Mapping[str, list[Facts]]:
+    runs: dict[str, list[Facts]] = {}
+    for run in records:
+        runs.setdefault(run.arm, []).append(facts_of_run(run))
+    return runs
 
 
 def host_traps(host: Mapping[str, Any]) -> tuple[Met, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.deployments import POD
+from tare.record.network_path import Hop
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
 from tare.record.usage import Saturation, Usage
@@ -53,15 +54,20 @@ def facts_of_run(run: RunRecord) -> Facts:
         "runtime": settings.get("runtime") if where != "process" else NONE,
         "net.own_namespace": _own_namespace(run, seen),
         "net.path": hop and _PATHS.get(hop, hop.value),
+        "net.loopback_clients": _loopback_clients(run),
+        "net.unlike_host": _unlike_host(run, seen),
         "net.somaxconn": _number((seen.network_settings or {}).get("net.core.somaxconn")),
         "seccomp.mode": _number(seen.seccomp),
+        "seccomp.forbids": _forbids(seen),
         "process.oom_score_adj": _number(seen.oom_score_adj),
         "shm.bytes": _number(seen.shm_bytes),
         "process.io": _io(seen.disk_interface),
+        "process.links_io_uring": {"yes": True, "no": False}.get(seen.links_io_uring or ""),
         "log.driver": seen.log_driver,
         "settings.skip_name_resolve": {"ON": True, "OFF": False}.get(
             (run.effective or {}).get("skip_name_resolve", "")
         ),
+        "settings.character_set": (run.effective or {}).get("character_set_server"),
         "root.filesystem": _file_system(seen.root_mount),
         "data.filesystem": _data(seen),
         "load.throttled_share": saturation.throttled,
@@ -122,6 +128,14 @@ def _soft(limits: object) -> Known | None:
     return NONE if soft == "unlimited" else _number(soft)
 
 
+def _forbids(seen: Observation) -> Known | None:
+    """Return the calls that the filter forbids; without a filter, none."""
+    if seen.seccomp == "0":
+        return NONE
+    calls = seen.seccomp_forbids
+    return None if calls is None else NONE if calls == NONE else tuple(calls.split())
+
+
 def _own_namespace(run: RunRecord, seen: Observation) -> bool | None:
     """Whether the server has a network namespace of its own: another than a bare client's."""
     client = _tree(run.settings.get("client"))
@@ -129,6 +143,22 @@ def _own_namespace(run: RunRecord, seen: Observation) -> bool | None:
     own = seen.namespaces.get("net")
     on_host = client.get("deployment") == "bare" and client.get("network") == "host"
     return own != theirs if on_host and own and theirs and run.client_host is None else None
+
+
+def _loopback_clients(run: RunRecord) -> int | None:
+    """Connections that take TCP on loopback; none by another path."""
+    if run.path is None or run.path.hop is None:
+        return None
+    return run.path.connections if run.path.hop == Hop.LOOPBACK else 0
+
+
+def _unlike_host(run: RunRecord, seen: Observation) -> Known | None:
+    """Network settings that differ from those of a client in the host's own namespace."""
+    own, theirs = seen.network_settings, run.parity.client and run.parity.client.network_settings
+    if _own_namespace(run, seen) is None or not own or not theirs:
+        return None
+    names = (name for name in own if name.startswith("net.") and own[name] != theirs.get(name, own[name]))
+    return tuple(f"{name} {own[name]} (host: {theirs[name]})" for name in names) or NONE
 
 
 def _file_system(mount: object) -> str | None:

@@ -78,6 +78,8 @@ class Trap(PredicateModel):
     """How it is recognised; all facts that it asks for are shown as the evidence."""
     cost: Cost
     remedy: Remedy
+    breaks: tuple[Name, ...] = ()
+    """Validity rules that it breaks: docs/concepts/validity.md."""
     study: Study = Field(default_factory=dict)
     """Factor that would measure it here: level → dotted keys of a study; empty if tare cannot vary it."""
     sources: tuple[Source, ...] = Field(min_length=1)

@@ -6,7 +6,7 @@ import pytest
 
 from tare.deployments.obtained import (
     Interface,
-    disk_interface,
+    disk_access,
     hugetlb_limit,
     network_of,
     parse_links,
@@ -58,7 +58,7 @@ def test_the_uplink_counts_and_no_other_interface() -> None:
 def test_the_interface_to_disks(fds: str, maps: str | None, interface: str | None) -> None:
     host = FakeHost(answers={("find",): Completed((), 0, fds.encode())})
     host.files |= {} if maps is None else {"/proc/7/maps": maps.encode()}
-    assert disk_interface(host, 7) == interface
+    assert disk_access(host, 7).interface == interface
 
 
 def test_labels_leave_out_what_is_unique_to_a_container() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.inspection.machine import PID, machine, subject
+from tests.unit.inspection.machine import ATTRS, PID, machine, subject
 from tests.unit.inspection.test_groups import OF_V1
 
 from tare.errors import StudyError
@@ -48,7 +48,7 @@ def test_the_text_fits_a_terminal_and_says_all(looked: Verdict) -> None:
               if word in line}  # fmt: skip
     assert [line for line in shown_lines if len(line) > 80 and line not in pasted and "host  " not in line] == []
     text = "\n".join(shown_lines)
-    assert "/dev/shm of 64 MiB  [shm-64m]" in text
+    assert "A small /dev/shm  [shm-64m]" in text
     assert "shm.bytes 64 MiB" in text
     assert "throughput -69.0 % (percona-2016-published-port)" in text
     assert "docker update --cpus 2 db" in text
@@ -84,6 +84,50 @@ def test_where_nothing_is_found_it_says_so() -> None:
     assert list(lines(fine))[2] == "Nothing found."
 
 
+def test_ports_of_a_rootless_container_are_carried_by_a_program() -> None:
+    for mode, carrier in (
+        ("slirp4netns", "rootlessport"),
+        ("slirp4netns:port_handler=slirp4netns", "slirp4netns"),
+        ("pasta", "pasta"),
+        ("bridge", "rootlessport"),
+    ):
+        attrs = {**ATTRS, "HostConfig": {**ATTRS["HostConfig"], "NetworkMode": mode}}
+        ports = {"5432/tcp": [{"HostIp": "", "HostPort": "5432"}]}
+        attrs["NetworkSettings"] = {"Ports": ports}
+        for engine, wanted in (("podman-rootless", carrier), ("podman", "dnat")):
+            looked = gather(machine(), subject(engine=engine, attrs=attrs))
+            assert looked.facts["net.path"] == wanted
+
+
+def test_an_interface_whose_packets_a_program_reads_has_no_mtu_to_compare() -> None:
+    route = "Iface Destination Gateway Flags RefCnt Use Metric Mask\ntap0 00000000 0 0 0 0 0 00000000\n"
+    folder = f"__proc__{PID}__root__sys__class__net__tap0__"
+    files = {f"__proc__{PID}__net__route": route, f"{folder}mtu": "65520", f"{folder}ifindex": "2"}
+    by_program, veth = (machine(**files, **{f"{folder}iflink": link}) for link in ("2", "17"))
+    assert gather(by_program, subject()).facts["net.mtu"] == "none"
+    assert gather(veth, subject()).facts["net.mtu"] == 65520
+
+
+@pytest.mark.parametrize(
+    ("options", "version", "calls"),
+    [
+        (["seccomp=" + json.dumps({"defaultAction": "SCMP_ACT_ALLOW"})], "25.0.4", "none"),
+        (
+            [],
+            "20.10.24",
+            ("mbind", "set_mempolicy", "get_mempolicy", "move_pages", "perf_event_open", "userfaultfd"),
+        ),
+        (["seccomp=profile.json"], "25.0.4", None),
+    ],
+)
+def test_a_filter_is_known_by_the_engine_s_options_where_its_configuration_is_not(
+    options: list[str], version: str, calls: object
+) -> None:
+    attrs = {**ATTRS, "HostConfig": {**ATTRS["HostConfig"], "SecurityOpt": options}}
+    known = gather(machine(), subject(attrs=attrs, engine_version=version)).facts["seccomp.forbids"]
+    assert known == calls if not isinstance(calls, tuple) else set(calls) <= set(known)  # type: ignore[arg-type]  # a tuple then
+
+
 def test_a_process_has_no_container_to_ask_about() -> None:
     alone = subject(placed="process", engine="none", attrs={})
     known = gather(machine(), alone).facts
@@ -103,10 +147,12 @@ def test_what_happened_between_two_looks() -> None:
     assert facts["load.run_queue_share"] == 0.25
     assert facts["load.proxy_cpus"] == 0.5
     assert facts["load.log_bytes_per_s"] == 200_000
-    watched = verdict(subject(), readings, TRAPS, watched=True)
-    assert {"oom-kills-under-load", "run-queue-wait", "docker-proxy-under-load"} <= {
-        each.known.id for each in watched.met
-    }
+    readings.put("net.path", "docker-proxy", "a test")
+    met = {each.known.id for each in verdict(subject(), readings, TRAPS, watched=True).met}
+    assert {"oom-kills-under-load", "docker-proxy-under-load", "quota-throttled-under-load"} <= met
+    assert "run-queue-wait" not in met  # the quota, which has a trap of its own, holds the threads back
+    between(before, Counters(20.0, (200, 10), 0, 5, 4000, 2000, 550, 1000), readings)
+    assert "run-queue-wait" in {each.known.id for each in verdict(subject(), readings, TRAPS, watched=True).met}
     between(Counters(0, None, None, None, None, None, None, None), before, readings)
     assert readings.facts["load.throttled_share"] is None
 

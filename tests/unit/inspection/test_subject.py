@@ -26,7 +26,7 @@ class Containers:
         return [SimpleNamespace(attrs=ATTRS), SimpleNamespace(attrs={**ATTRS, "State": {"Pid": 0}})]
 
 
-ENGINES: Any = {"docker": SimpleNamespace(containers=Containers())}
+ENGINES: Any = {"docker": SimpleNamespace(containers=Containers(), version=lambda: {"Version": "25.0.4"})}
 
 
 def test_a_container_is_found_by_name_and_by_a_process_in_it() -> None:
@@ -34,6 +34,7 @@ def test_a_container_is_found_by_name_and_by_a_process_in_it() -> None:
     for found_subject in (by_name, by_process):
         assert (found_subject.name, found_subject.pid, found_subject.placed) == ("db", PID, "container")
         assert (found_subject.engine, found_subject.database) == ("docker", "postgresql")
+        assert found_subject.engine_version == "25.0.4"
     alone = subjects_of(machine(), str(PID), {})
     assert (alone.placed, alone.attrs) == ("container", {})
     assert alone.unasked is not None

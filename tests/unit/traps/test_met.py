@@ -8,14 +8,16 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.shipped import at_every_scale, shipped
 
+from tare.analyze.validity import RULES
 from tare.record.observation import Observation, Parity
-from tare.record.run_record import RunRecord
+from tare.record.run_record import Outcome, RunRecord
 from tare.record.usage import Saturation, SaturationOfSides, Usage
 from tare.study.catalogue import studies
 from tare.study.reading.load import loads
 from tare.study.registry import installed
-from tare.traps.met import host_traps, planned_traps, recorded_traps, traps_apart
+from tare.traps.met import host_traps, planned_traps, recorded_traps, traps_apart, traps_behind
 from tare.traps.of_run import facts_of_run
+from tare.traps.trap import load_traps
 
 STUDY = """
 format: 1
@@ -115,6 +117,30 @@ def test_imported_records_have_no_facts() -> None:
     study = synthetic.study(("bare", "host"))
     imported = study.model_copy(update={"imported": object()})
     assert recorded_traps(imported, synthetic.records(("bare", "host"), 3)) == ()
+
+
+def test_a_refused_run_names_what_sets_its_arm_apart() -> None:
+    good, other = (
+        changed(each, "loopback", 8 << 30 if each.arm == "bare" else 64 << 20, "container")
+        for each in synthetic.records(("bare", "host"), 1)
+    )
+    outcome = Outcome(ok=False, reason="SUT: size of /dev/shm", refused=True)
+    refused = other.model_copy(update={"outcome": outcome})
+    study = synthetic.study(("bare", "host"))
+    assert [each.trap.id for each in recorded_traps(study, (good, refused))] == ["shm-64m"]
+    failed = other.model_copy(update={"outcome": Outcome(ok=False, reason="it ended")})
+    assert recorded_traps(study, (good, failed)) == ()
+
+
+def test_a_broken_rule_names_the_trap_that_broke_it() -> None:
+    killed, other = synthetic.records(("bare", "host"), 1)
+    killed = killed.model_copy(update={"usage": Usage(sut_oom_kills=2)})
+    behind = traps_behind([("oom-kills", "bare"), ("oom-kills", "host"), ("few-blocks", None)], (killed, other))
+    assert {rule: [(met.trap.id, met.arms) for met in traps] for rule, traps in behind.items()} == {
+        "oom-kills": [("oom-kills-under-load", ("bare",))]
+    }
+    assert traps_behind([("oom-kills", "host")], (killed, other)) == {}
+    assert all(rule in RULES for known in load_traps() for rule in known.trap.breaks)
 
 
 def test_a_host_s_own_traps_are_named_and_those_of_one_database_are_not() -> None:

@@ -14,7 +14,6 @@ from tare.errors import StudyError
 from tare.store_place import StorePlace, parse_store_url
 
 if TYPE_CHECKING:
-    from tare.analyze.explain.explanation import ArmExplanation, Explanation
     from tare.analyze.explain.stacks import ArmStacks
     from tare.record.run_record import RunRecord
     from tare.store import Store
@@ -81,26 +80,19 @@ def _explained(  # noqa: PLR0913 - what a text is made of
     from tare.analyze.explain.explanation import explain as explained
     from tare.analyze.explain.run_times import run_times
     from tare.one_line import plain
+    from tare.report.explain import json_file, terminal
     from tare.traps.met import recorded_traps
 
     explanation = explained(study, records, lambda record: run_times(record, opened.raw))
     arms = explanation.arms if arm is None else (explanation.arm(arm),)
     known = any(each.total is not None for each in arms)
-    text = _rendered(explanation, arms, style, to_file=to_file)
     shown = {each.arm for each in arms}
-    traps = () if style is Format.JSON else recorded_traps(study, records)
-    named = [plain(each.sentence, 600) for each in traps if shown & set(each.arms)]
-    return text + "".join(f"* Trap: {each}\n" for each in named), known
-
-
-def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style: Format, *, to_file: bool) -> str:
-    from tare.report.explain import json_file, terminal
-
+    traps = [each for each in recorded_traps(study, records) if shown & set(each.arms)]
     if style is Format.JSON:
-        return json_file.render(explanation, arms)
-    if to_file:
-        return terminal.render(explanation, arms)
-    return terminal.render(explanation, arms, **own_terminal())
+        return json_file.render(explanation, arms, traps), known
+    of_file = terminal.render(explanation, arms)
+    text = of_file if to_file else terminal.render(explanation, arms, **own_terminal())
+    return text + "".join(f"* Trap: {plain(each.sentence, 600)}\n" for each in traps), known
 
 
 def _stacks(stacks: ArmStacks, style: Format) -> str | bytes:

@@ -10,6 +10,7 @@ from tare.analyze.explain.components import components
 from tare.analyze.explain.explanation import ArmExplanation, Explanation, Part
 from tare.report.entries import Added, Entries, Shape
 from tare.report.explain.words import notes, sentence
+from tare.traps.met import Met
 from tare.version import __version__
 
 FORMAT = 1
@@ -28,7 +29,7 @@ _ENTRIES = Entries(
 )
 
 
-def render(explanation: Explanation, arms: Sequence[ArmExplanation]) -> str:
+def render(explanation: Explanation, arms: Sequence[ArmExplanation], traps: Sequence[Met] = ()) -> str:
     """Return the file's text: microseconds per operation, and fractions."""
     tree = {
         "format": FORMAT,
@@ -41,6 +42,7 @@ def render(explanation: Explanation, arms: Sequence[ArmExplanation]) -> str:
         "runs": explanation.runs,
         "profiled_runs": explanation.profiled,
         "notes": list(notes(explanation, arms)),
+        "traps": [dict(each.tree) for each in traps],
         "arms": _ENTRIES.tree(arms),
     }
     return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -33,7 +33,11 @@ def notes(report: Report) -> Iterator[Section]:
 
 def validity(report: Report) -> Iterator[Section]:
     """Yield what calibration showed of the machine, and which validity rules are broken."""
-    items = tuple(plain(warning, LONGEST) for warning in warnings(report.analysis.alarms))
+    alarms = tuple(plain(warning, LONGEST) for warning in warnings(report.analysis.alarms))
+    behind = (
+        plain(f"Behind {rule}: {met.brief}", LONGEST) for rule, traps in report.behind.items() for met in traps
+    )
+    items = (*alarms, *behind)
     broken = (
         "Broken validity rules: reasons to doubt the figures, which are shown unchanged."
         if items

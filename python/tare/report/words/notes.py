@@ -27,6 +27,7 @@ _NAMED_ARMS = 8
 _NAMED_SITES = 8
 _FEW_SITES = 5
 LONGEST = 2000
+_REASON = 700
 """Most characters of a sentence in reports, with the advice at its end."""
 T = TypeVar("T", bound=Hashable)
 
@@ -141,7 +142,7 @@ def failure_text(failure: Failure) -> str:
     """Describe a failure: `b02-3-bridge, attempt 1, failed in measure: …`."""
     where = f" in {failure.phase}" if failure.phase else ""
     again = "; another attempt is used" if failure.made_good else "; no other attempt was good"
-    reason = plain(failure.reason, 300).rstrip(".")
+    reason = plain(failure.reason, _REASON).rstrip(".")
     return f"{plain(failure.run_id, 80)}, attempt {failure.attempt}, failed{where}: {reason}{again}."
 
 

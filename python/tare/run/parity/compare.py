@@ -12,6 +12,7 @@ from typing import Any
 
 from tare.record.run_record import RunRecord
 from tare.run.parity.exchanged import exchanged
+from tare.run.parity.named import traps_of
 from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
@@ -33,6 +34,7 @@ from tare.run.parity.properties import (
 from tare.study.model import Study
 from tare.study.protocol_spec import DuetSpec
 from tare.study.values import cpu_set
+from tare.traps.met import Met
 
 _ABSENT = "not there"
 CPU_SET = "SUT: CPU set"
@@ -51,6 +53,8 @@ class Difference:
     reference_arm: str
     value: Any
     arm: str
+    traps: tuple[Met, ...] = ()
+    """Known traps that it is, which one of the two runs meets."""
 
     def __str__(self) -> str:
         there, here = _as_text(self.reference), _as_text(self.value)
@@ -86,7 +90,10 @@ def differences(
         if (there is None or here is None) and _unseen(name, reference, record):
             continue
         unlike.append(Difference(name, _value(there), reference.arm, _value(here), record.arm))
-    return (*unlike, *_other_hop(reference, record))
+    return tuple(
+        replace(each, traps=traps_of(each.name, reference, record))
+        for each in (*unlike, *_other_hop(reference, record))
+    )
 
 
 def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
@@ -103,7 +110,7 @@ def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
     if len(pair) < 2:
         return BY_NATURE.get(pair, frozenset())
     # unless a study sets it, systemd and Podman limit the number of processes, each in its own way
-    own = {"pids", "label"} if pair == _GROUPS_ALIKE else {"pids", "label", "swap", "mems", "group"}
+    own = {"pids", "label", "filter"} | (set() if pair == _GROUPS_ALIKE else {"swap", "mems", "group"})
     return BY_NATURE.get(pair, frozenset()) | own
 
 
@@ -143,10 +150,11 @@ def unlike_nodes(nodes: Mapping[str, RunRecord], server: KnownVariables | None =
 
 
 def as_sentence(parts: Iterable[object]) -> str:
-    """Join differences into one line, the first five in full."""
-    texts = [str(each) for each in parts]
-    more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
-    return "; ".join(texts[:5]) + more
+    """Join differences into one line, the first five in full, and name the known traps that they are."""
+    listed = list(parts)
+    more = f"; and {len(listed) - 5} more" if len(listed) > 5 else ""
+    traps = dict.fromkeys(met.brief for each in listed if isinstance(each, Difference) for met in each.traps)
+    return "; ".join(map(str, listed[:5])) + more + "".join(f". Known trap: {each}" for each in traps)
 
 
 def _readings(record: RunRecord, server: KnownVariables) -> dict[str, Reading]:

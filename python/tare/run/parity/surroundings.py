@@ -38,6 +38,8 @@ SURROUNDINGS: tuple[Surrounding, ...] = (
     Surrounding("pids_limit", "limit of processes", ("limits.pids", "engine"), "pids"),
     Surrounding("security_label", "label of AppArmor or SELinux", ("engine", "runtime"), "label"),
     Surrounding("seccomp_filters", "number of seccomp filters", _SECCOMP, "seccomp"),
+    Surrounding("seccomp_digest", "rules of the seccomp filter", _SECCOMP, "filter"),
+    Surrounding("seccomp_forbids", "calls that the seccomp filter forbids", _SECCOMP, "filter"),
     Surrounding("disk_interface", "interface to disks", _DISK, "seccomp"),
     Surrounding("huge_pages", "explicit huge pages held", _PAGES),
     Surrounding("locked_memory", "locked memory", _PAGES),
