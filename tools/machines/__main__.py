@@ -27,20 +27,26 @@ ROOT = HERE.parents[1]
 PAGE, LEDGER = ROOT / "docs/reference/tested-on.md", ROOT / "docs/reference/tested-on.jsonl"
 SUITES = {"bookworm": "Debian 12", "trixie": "Debian 13", "testing": "Debian testing"}
 IMAGES = ("redis-7", "tare-load")
-SETTINGS = ("image-store", "userns-remap", "live-restore", "data-root", "log-driver", "ulimits", "no-proxy")
-"""Settings of dockerd that trial.sh knows: with each one, engine.yaml."""
+SETTINGS = (
+    "image-store", "userns-remap", "live-restore", "data-root", "log-driver", "ulimits", "no-proxy", "cgroupfs",
+)  # fmt: skip
+"""Settings of dockerd that trial.sh knows: with each one, setting.yaml."""
 TRIALS = (
     ("root", "doctor"),
     ("root", "study root.yaml"),
     ("root", "study engine.yaml"),
     *(("root", f"setting {name}") for name in SETTINGS),
     ("root", "resume user.yaml"),
+    ("root", "resume root.yaml"),
     ("root", "clean"),
     ("docker", "doctor"),
+    ("docker", "init"),
     ("docker", "study user.yaml"),
     ("docker", "resume user.yaml"),
     ("docker", "clean"),
     ("plain", "doctor"),
+    ("plain", "init"),
+    ("plain", "study rootless.yaml"),
     ("plain", "clean"),
 )
 """Account and trial of trial.sh, in this order."""
@@ -127,11 +133,13 @@ def trials(guest: Guest, suite: str, today: str, only: str) -> Iterator[Seen]:
 
 
 def title(words: str) -> str:
-    """A trial of several arms as a row names it: `study`, `storages`, `dockerd userns-remap`."""
+    """A trial of several arms as a row names it: `study`, `storages`, `resume engines`, `dockerd userns-remap`."""
     verb, _, what = words.partition(" ")
     if verb == "setting":
         return f"dockerd {what}"
-    return "storages" if what == "engine.yaml" else verb
+    if what == "engine.yaml":
+        return "storages"
+    return "resume engines" if words == "resume root.yaml" else verb
 
 
 def keep(seen: Seen) -> None:
@@ -144,7 +152,7 @@ def keep(seen: Seen) -> None:
 def test(machines: Path, suites: Sequence[str], only: str) -> int:
     """Boot each machine, try everything, write the page; 1 if any trial failed."""
     wheel, images = prepare(machines)
-    files = [str(HERE / name) for name in ("trial.sh", "root.yaml", "user.yaml", "engine.yaml")]
+    files = [str(HERE / "trial.sh"), *map(str, sorted(HERE.glob("*.yaml")))]
     today, failed = datetime.datetime.now(tz=datetime.UTC).date().isoformat(), 0
     for suite in suites:
         guest = Guest(machines / suite)

@@ -11,8 +11,8 @@ HEAD = """\
 
 `make test-machines` writes this page. Each row is what one machine showed. The machines are Debian as user-mode
 Linux with two CPUs; they have no perf events, no BTF and no KVM. What is not listed was not tried. `study` compares
-engines or network paths, `storages` each storage with limits for memory and disk, `dockerd NAME` does so with that
-setting of dockerd.
+engines or network paths, `storages` each storage with limits for memory and disk; `dockerd NAME` has that setting
+of dockerd. `resume` goes on after `kill -9`.
 
 | distribution | kernel | systemd | cgroups | Python | account | tried | engine | result | date |
 |---|---|---|---|---|---|---|---|---|---|

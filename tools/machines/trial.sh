@@ -1,5 +1,5 @@
 #!/bin/sh
-# One trial inside a machine: trial.sh install | images | facts | doctor | study FILE | setting NAME | resume FILE | clean.
+# One trial inside a machine: trial.sh install | images | facts | doctor | init | study FILE | setting NAME | resume FILE | clean.
 # Its last line says what was seen.
 set -eu
 plain=$(id -u plain)
@@ -45,10 +45,11 @@ case $1 in
         su plain -c "XDG_RUNTIME_DIR=/run/user/$plain systemctl --user start podman.socket"
         tare --version
         ;;
-    images)  # a user takes them from the engine: those that root's tare imported
+    images)  # users take them from their engine: those that root's tare imported
         for image in redis-7 tare-load; do
             tare images build "$image" >/dev/null
             docker tag "$(docker images --quiet "tare/*$image*" | head -n 1)" "tried/$image"
+            docker save "tried/$image" | su plain -c "XDG_RUNTIME_DIR=/run/user/$plain podman load --quiet" >/dev/null
         done
         ;;
     facts)
@@ -64,6 +65,11 @@ case $1 in
         ! grep -q Traceback doctor.txt
         tail -n 2 doctor.txt | tr '\n' ' '
         ;;
+    init)
+        rm -rf my-study
+        tare init my-study >/dev/null
+        tare plan my-study
+        ;;
     study) study "$2" ;;
     setting)
         case $2 in
@@ -74,13 +80,14 @@ case $1 in
             log-driver) settings='{"log-driver": "local"}' ;;
             ulimits) settings='{"default-ulimits": {"nofile": {"Name": "nofile", "Soft": 1024, "Hard": 2048}}}' ;;
             no-proxy) settings='{"userland-proxy": false}' ;;
+            cgroupfs) settings='{"exec-opts": ["native.cgroupdriver=cgroupfs"]}' ;;
             *) echo "no setting $2"; exit 1 ;;
         esac
         trap 'rm /etc/docker/daemon.json; restart' EXIT
         mkdir -p /etc/docker
         echo "$settings" >/etc/docker/daemon.json
         restart || { journalctl --unit docker --lines 1 --output cat; exit 1; }
-        study engine.yaml
+        study setting.yaml
         ;;
     resume)
         rm -rf store

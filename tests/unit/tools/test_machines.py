@@ -65,3 +65,7 @@ def test_every_trial_is_one_of_the_script_s_and_has_its_study() -> None:
     for verb, _, what in (words.partition(" ") for _, words in TRIALS):
         assert f"    {verb})" in script
         assert not what or (HERE / what).exists() or f"            {what})" in script
+
+
+def test_a_resumed_study_of_all_engines_is_told_from_one_of_all_networks() -> None:
+    assert (title("resume root.yaml"), title("resume user.yaml")) == ("resume engines", "resume")
