@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,6 +19,7 @@ from tare.sites.read_ahead import fetched
 from tare.sites.reading import sysctls as sysctls_in
 
 _OF_PROCESS = ("attr/current", "cgroup", "environ", "limits", "mountinfo", "oom_score_adj", "status", "uid_map")
+_SWAP = ("memory", "memory.swap.max")
 _LIMIT_FILES = (
     ("cpu", "cpu.shares"),
     ("cpu", "cpu.weight"),
@@ -27,7 +29,7 @@ _LIMIT_FILES = (
     ("memory", "memory.limit_in_bytes"),
     ("memory", "memory.memsw.limit_in_bytes"),
     ("memory", "memory.max"),
-    ("memory", "memory.swap.max"),
+    _SWAP,
     ("pids", "pids.max"),
     ("memory", "memory.swappiness"),
     ("hugetlb", "hugetlb.2MB.limit_in_bytes"),
@@ -76,7 +78,7 @@ def observe(
     namespaces, binary_digest = namespaces_of(host, pid), _digest(host, pid)
     mountinfo = _text(process, f"/proc/{pid}/mountinfo") or ""
     id_map = parse_id_map(_text(process, f"/proc/{pid}/uid_map") or "")
-    files = [file_of_group(cgroups, paths, *each) for each in _LIMIT_FILES]
+    files = [*(file_of_group(cgroups, paths, *each) for each in _LIMIT_FILES), _own_file(cgroups, paths, *_SWAP)]
     groups = fetched(host, [file for file in files if file is not None])
     weight, quota = _cpu_weight(groups, cgroups, paths), _cpu_quota(groups, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(groups, cgroups, paths), _disk_iops(groups, cgroups, paths)
@@ -230,10 +232,15 @@ def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int
 
 
 def _swap_limit(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> str | None:
-    """Swap beside the memory, in bytes or `max`; v1 limits both together. `None` without swap accounting."""
+    """Swap beside the memory, in bytes or `max`; v1 limits both together. `None` without swap accounting.
+
+    crun 1.28 gives the scope of systemd's memory and swap together, and the group inside it swap alone.
+    """
     both = _in_cgroup(host, cgroups, paths, "memory", "memory.memsw.limit_in_bytes")
     if both is None:
-        return _in_cgroup(host, cgroups, paths, "memory", "memory.swap.max")
+        files = (file_of_group(cgroups, paths, *_SWAP), _own_file(cgroups, paths, *_SWAP))
+        seen = [text for file in files if file is not None and (text := _text(host, file)) is not None]
+        return min(seen, key=lambda text: math.inf if text == "max" else int(text), default=None)
     memory = _memory_bytes(host, cgroups, paths)
     return "max" if memory is None or int(both) >= _V1_NO_LIMIT else str(max(0, int(both) - memory))
 
@@ -254,12 +261,15 @@ def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controlle
 
 
 def file_of_group(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
-    """Path of a file of the process's cgroup in the hierarchy that holds `controller`."""
+    """Path of a file of the cgroup with the process's limits, in the hierarchy that holds `controller`."""
+    return _own_file(cgroups, {names: limited(path) for names, path in paths.items()}, controller, name)
+
+
+def _own_file(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
+    """The same of the cgroup that the process itself is in."""
     mount = cgroups.mount_of(controller)
     path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
-    if mount is None or path is None:
-        return None
-    return f"{mount}/{limited(path).strip('/')}/{name}"
+    return None if mount is None or path is None else f"{mount}/{path.strip('/')}/{name}"
 
 
 def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:

@@ -145,6 +145,25 @@ def test_v2_limits_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("scope", "inside", "swap"),
+    [("268435456", "0", "0"), ("4096", "max", "4096"), ("max", "max", "max"), ("9", "10", "9"), ("0", None, "0")],
+)
+def test_the_lower_swap_limit_of_a_scope_and_the_group_inside_it_is_in_force(
+    scope: str, inside: str | None, swap: str
+) -> None:
+    """crun 1.28 with a limit of 256 MiB and no swap: 268435456 on the scope, 0 inside."""
+    host = FakeHost()
+    process = host.spawn()
+    group = "/sys/fs/cgroup/machine.slice/libpod-1.scope"
+    host.files |= {
+        f"/proc/{process.pid}/cgroup": b"0::/machine.slice/libpod-1.scope/container\n",
+        f"{group}/memory.swap.max": f"{scope}\n".encode(),
+        **({} if inside is None else {f"{group}/container/memory.swap.max": f"{inside}\n".encode()}),
+    }
+    assert observe(host, parse_cgroups(V2), process.pid, []).swap_limit == swap
+
+
+@pytest.mark.parametrize(
     ("memory", "both", "swap"),
     [("1048576", "1052672", "4096"), ("1048576", "9223372036854771712", "max"), ("1048576", None, None)],
 )
