@@ -125,11 +125,20 @@ def trials(guest: Guest, suite: str, today: str, only: str) -> Iterator[Seen]:
         if done.returncode == 0 and last.startswith("{"):
             seen = {f"{title(words)}, arm {arm}": end for arm, end in json.loads(last).items()}
         for tried, result in seen.items():
-            engine = engine_of(tried.partition(", arm ")[2] or ("bare" if account == "plain" else "docker"), found)
+            arm = tried.partition(", arm ")[2] or ("rootless" if account == "plain" else "docker")
+            engine = engine_of(repeated(arm, words), found)
             yield Seen(
                 SUITES[suite], f"{found['kernel']} (UML)", found["systemd"], found["driver"], found["python"],
                 account, tried, engine, result, today,
             )  # fmt: skip
+
+
+def repeated(arm: str, words: str) -> str:
+    """The arm that the control of a trial's study repeats; any other arm is itself."""
+    if arm != "baseline-again":
+        return arm
+    study = (HERE / words.rpartition(" ")[2]).read_text()
+    return study.partition("\nbaseline: ")[2].split()[0]
 
 
 def title(words: str) -> str:

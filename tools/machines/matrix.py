@@ -47,7 +47,7 @@ def engine_of(arm: str, versions: Mapping[str, str]) -> str:
         return f"Podman {versions['podman']}, crun {versions['crun']}"
     if kind == "containerd":
         return f"containerd {versions['containerd']}"
-    return "none" if kind in ("bare", "baseline") else f"Docker {versions['docker']}"
+    return "none" if kind == "bare" else f"Docker {versions['docker']}"
 
 
 def merged(kept: Iterable[Seen], new: Iterable[Seen]) -> list[Seen]:

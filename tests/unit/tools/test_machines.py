@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.machines.__main__ import HERE, TRIALS, title
+from tools.machines.__main__ import HERE, TRIALS, repeated, title
 from tools.machines.matrix import HEAD, Seen, engine_of, merged, page, parse, text
 
 VERSIONS = {"docker": "26.1.5", "podman": "5.4.2", "crun": "1.21", "containerd": "1.7.24"}
@@ -28,7 +28,6 @@ ONE = Seen(
     ("arm", "engine"),
     [
         ("bare", "none"),
-        ("baseline-again", "none"),
         ("containerd", "containerd 1.7.24"),
         ("docker-published", "Docker 26.1.5"),
         ("host", "Docker 26.1.5"),
@@ -69,3 +68,9 @@ def test_every_trial_is_one_of_the_script_s_and_has_its_study() -> None:
 
 def test_a_resumed_study_of_all_engines_is_told_from_one_of_all_networks() -> None:
     assert (title("resume root.yaml"), title("resume user.yaml")) == ("resume engines", "resume")
+
+
+def test_the_control_of_a_study_ran_on_the_engine_of_its_baseline() -> None:
+    assert repeated("baseline-again", "study root.yaml") == "bare"
+    assert repeated("baseline-again", "resume user.yaml") == "host"
+    assert repeated("bridge", "resume user.yaml") == "bridge"
