@@ -14,7 +14,7 @@ from tare.deployments.containerd.ctr import SOCKETS
 from tare.doctor import Line, Verdict, runtimes
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed
-from tare.sites.engines import ENGINES
+from tare.sites.engines import ENGINES, ROOTLESS, Service
 from tare.sites.fake import Answer, FakeHost
 
 SAID = b"tare-probe 0.1.0\n"
@@ -241,3 +241,47 @@ def test_a_users_engine_without_numbers_for_others_is_told(monkeypatch: pytest.M
     line = lines(monkeypatch, lambda _name, timeout_s: Engine(SAID), maps)["engine podman-rootless"]
     assert line.verdict is Verdict.MISSING
     assert line.found.startswith("4.3.1: a container ran, and the user of rootless Podman has no range of ids in")
+
+
+@pytest.mark.parametrize(
+    ("user", "ran"),
+    [
+        ("1001", ("pasta", "--config-net", "--", "true")),
+        ("0", ("nsenter", "--mount=/proc/328/ns/mnt", "setpriv", "--reuid=1001", "--regid=1001", "--clear-groups")),
+    ],
+)
+def test_pasta_is_started_as_the_user_of_rootless_podman(
+    monkeypatch: pytest.MonkeyPatch, user: str, ran: tuple[str, ...]
+) -> None:
+    """At a socket of systemd's the service is the user's systemd, whose namespaces that user may not enter."""
+    monkeypatch.setattr(runtimes, "service_at", lambda _address: Service(328, 1001, 1001))
+    host = FakeHost(answers={("id", "-u"): Completed((), 0, f"{user}\n".encode())})
+    assert runtimes.pasta_line(host).found == "works, a program ran behind it"
+    assert host.ran()[-1][: len(ran)] == ran
+
+
+@pytest.mark.parametrize(
+    ("user", "verdict", "found"),
+    [
+        ("0", Verdict.OK, "5.8.6: works, a container ran"),
+        ("1001", Verdict.MISSING, "5.8.6: a container ran, but tare needs root to set its limits"),
+    ],
+)
+def test_a_user_is_told_that_tare_sets_limits_of_rootless_podman_as_root(
+    monkeypatch: pytest.MonkeyPatch, user: str, verdict: Verdict, found: str
+) -> None:
+    monkeypatch.setattr(runtimes, "connect_to", lambda _name, timeout_s: Versioned())
+    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: {"engine_id_maps": None})
+    monkeypatch.setattr(runtimes, "_service_ceilings", lambda _host: {})
+    monkeypatch.setattr(runtimes, "_in_engine", lambda *_, **__: SAID.decode())
+    host = FakeHost(answers={("id", "-u"): Completed((), 0, f"{user}\n".encode())})
+    line = runtimes._engine(host, ROOTLESS, "/bin/tare-probe")
+    assert (line.verdict, line.found) == (verdict, found)
+
+
+class Versioned:
+    def version(self) -> dict[str, str]:
+        return {"Version": "5.8.6"}
+
+    def close(self) -> None:
+        pass

@@ -82,6 +82,9 @@ def _engine(host: Host, name: str, program: str) -> Line:
         return missing(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     if lacking is not None:
         return missing(line, f"{version}: a container ran, and {lacking}", "only needed by arms that name it")
+    if name == ROOTLESS and _user(host) not in ("", "0"):
+        why = f"{version}: a container ran, but tare needs root to set its limits"
+        return missing(line, why, "only needed by arms that name it: run tare with sudo")
     return ok(line, f"{version}: works, a container ran")
 
 
@@ -100,7 +103,10 @@ def pasta_line(host: Host) -> Line:
     line = f"network {NetworkKind.PASTA}"
     try:
         service = service_at(address_of(ROOTLESS))
-        done = host.run([*as_user(service), "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)
+        before = (
+            () if _user(host) == str(service.uid) else as_user(service)
+        )  # a user enters no namespace of systemd's
+        done = host.run([*before, "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)
     except TareError as error:
         return missing(line, str(error), "only needed by arms that name it")
     if done.code == 0:
@@ -148,6 +154,10 @@ def _service_ceilings(host: Host) -> dict[str, int]:
     return {}
 
 
+def _user(host: Host) -> str:
+    return host.run(["id", "-u"], timeout_s=_CALL_S, check=False).text.strip()
+
+
 def _runtime(host: Host, name: str, program: str) -> Line:
     """Try a runtime without options, then with the options that may make it work here."""
     line = f"runtime {name}"
@@ -156,7 +166,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
     except TareError:
         return ok(line, "not installed")
     words = version.text.split("\n")[0].strip() or "version unknown"
-    if host.run(["id", "-u"], timeout_s=_CALL_S, check=False).text.strip() not in ("", "0"):
+    if _user(host) not in ("", "0"):
         return missing(
             line,
             f"{words}: cannot be tried without root",
