@@ -32,7 +32,7 @@ BUILT_IN: Mapping[str, Workload[Any]] = {
 TLS: frozenset[str] = frozenset({"tare-load"})
 """Workloads that can use TLS, and report version and cipher."""
 
-SOCKET: frozenset[str] = frozenset({"sysbench"})
+SOCKET: frozenset[str] = frozenset({"sysbench", "tare-load"})
 """Workloads that can connect to a Unix socket."""
 
 WORKLOADS: Implementations[Workload[Any]] = Implementations("workload", BUILT_IN, breach_of(Workload))

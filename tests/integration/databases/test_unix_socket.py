@@ -14,13 +14,16 @@ from tare.study.values import NetworkKind
 
 PLACED = ("bare", "container")
 TRIED = {((sut, NetworkKind.SOCKET.value), (client, NetworkKind.HOST.value)) for sut in PLACED for client in PLACED}
+SYSBENCH = "{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 1, measure_s: 6}"
+TARE_LOAD = """{name: tare-load, measure_s: 6, job: {operations: [{name: set, steps: [{send: SET a b}]}],
+  load: {records: 1, steps: [{send: SET a b}]}}}"""
 STUDY = """\
 format: 1
 name: socket
 question: What does TCP on loopback cost?
 sut: {{image: {image}, database: {database}, deployment: bare}}
-client: {{image: sysbench, deployment: bare}}
-workload: {{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 1, measure_s: 6}}
+client: {{image: {client}, deployment: bare}}
+workload: {workload}
 protocol: {{name: fixed, blocks: 1, control: false}}
 factors:
   path:
@@ -39,13 +42,20 @@ baseline: {{path: tcp, model: bare, load: bare-load}}
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("database", "image"),
-    [("mariadb", "mariadb"), pytest.param("postgresql", "postgresql-15", marks=pytest.mark.slow)],
+    [
+        ("mariadb", "mariadb"),
+        ("redis", "redis-7"),
+        pytest.param("postgresql", "postgresql-15", marks=pytest.mark.slow),
+    ],
 )
 def test_clients_reach_a_server_by_its_socket_or_at_its_address(database: str, image: str, tmp_path: Path) -> None:
-    for each in (image, "sysbench"):
+    workload, client = (TARE_LOAD, "tare-load") if database == "redis" else (SYSBENCH, "sysbench")
+    for each in {image, client} - {"tare-load"}:
         build = [sys.executable, "-m", "tare", "images", "build", each]
         assert preloaded.run(build, timeout=500).returncode == 0
-    (tmp_path / "study.yaml").write_text(STUDY.format(database=database, image=image))
+    (tmp_path / "study.yaml").write_text(
+        STUDY.format(database=database, image=image, client=client, workload=workload)
+    )
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
     done = preloaded.run(command, cwd=tmp_path, timeout=400)
     assert done.returncode == 0, done.stderr

@@ -149,7 +149,9 @@ def _tls(target: Target, run_dir: str) -> tuple[str, ...]:
 
 
 def _address(target: Target, protocol: str) -> str:
-    """Address of the server; for Cassandra, of all nodes, so that requests go to a node that has their row."""
+    """Socket or address of the server; for Cassandra, of all nodes, so that requests go to one with their row."""
+    if target.socket is not None:
+        return f"unix:{target.socket}"
     nodes = (target.endpoint.address, *(target.others if protocol == "cql" else ()))
     return ",".join(f"{node}:{target.endpoint.port}" for node in nodes)
 

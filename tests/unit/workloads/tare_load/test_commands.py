@@ -55,6 +55,12 @@ def test_operations_of_a_trace_are_handed_over() -> None:
     assert file([[0.5, "set"], [1.0, "get"]]) == "seconds,operation\n0.5,set\n1.0,get\n"
 
 
+def test_a_unix_socket_takes_the_place_of_the_address() -> None:
+    target = replace(TARGET, socket="/run/tare-socket/redis.sock")
+    command = TareLoad().measure(parameters(**CLOSED), target, RUN_DIR)
+    assert [word for word in command.argv if "address" in word] == ["--address=unix:/run/tare-socket/redis.sock"]
+
+
 def test_each_node_of_a_cluster_of_cassandra_is_told() -> None:
     statement = {"operations": [{"name": "get", "steps": [{"send": "SELECT v FROM k.t WHERE id = 1"}]}]}
     nodes = replace(TARGET, database="cassandra", others=("10.0.0.2", "10.0.0.3"))
