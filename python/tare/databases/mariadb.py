@@ -14,7 +14,16 @@ from tare.databases.tls import certificate_files
 DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset({"thread_pool_size"}),
     # from the disk's block size, which the server reads below /sys/dev/block; Podman hides that
-    "sut.engine": frozenset({"innodb_log_file_buffering", "innodb_log_write_ahead_size"}),
+    **dict.fromkeys(
+        ("sut.engine", "sut.storage.kind", "sut.storage.file_system", "sut.storage.device"),
+        frozenset({"innodb_log_file_buffering", "innodb_log_write_ahead_size"}),
+    ),
+    "sut.settings.character_set_server": frozenset(
+        {
+            "character_set_client", "character_set_connection", "character_set_database", "character_set_results",
+            "collation_connection", "collation_database", "collation_server",
+        }
+    ),
     "sut.limits.nofile": frozenset(
         {
             "open_files_limit", "max_connections", "table_open_cache", "table_open_cache_instances",

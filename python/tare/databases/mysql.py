@@ -32,6 +32,9 @@ DERIVED: Mapping[str, frozenset[str]] = {
         {"innodb_open_files", "max_connections", "open_files_limit", "table_definition_cache", "table_open_cache"}
     )
     | _PERFORMANCE_SCHEMA,
+    "sut.settings.character_set_server": frozenset(
+        {"character_set_database", "collation_database", "collation_server"}
+    ),
     "sut.tls": frozenset({"ssl_ca"}),
     "sut.network": frozenset({"socket"}),
     "sut.log_target": frozenset({"log_error"}),

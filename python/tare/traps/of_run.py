@@ -10,6 +10,7 @@ from tare.record.network_path import Hop
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
 from tare.record.usage import Saturation, Usage
+from tare.study.values import NetworkKind
 from tare.traps.of_arm import placed
 from tare.traps.predicate import NONE, Facts, Known
 
@@ -85,6 +86,8 @@ def facts_of_run(run: RunRecord) -> Facts:
         facts["cgroup.pids_limit"] = _limit(seen.pids_limit)
         if (pages := seen.hugetlb_limit) is not None:
             facts["cgroup.hugetlb_limited"] = pages == "0"
+        if saturation.throttled is None and run.usage and seen.cpu_quota is None:
+            facts["load.throttled_share"] = 0.0
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -137,7 +140,9 @@ def _forbids(seen: Observation) -> Known | None:
 
 
 def _own_namespace(run: RunRecord, seen: Observation) -> bool | None:
-    """Whether the server has a network namespace of its own: another than a bare client's."""
+    """Whether the server has a network namespace of its own: another than a bare client's, or one without hooks."""
+    if _tree(run.settings.get("sut")).get("network") == NetworkKind.UNTRACKED:
+        return True
     client = _tree(run.settings.get("client"))
     theirs = run.parity.client and run.parity.client.namespaces.get("net")
     own = seen.namespaces.get("net")

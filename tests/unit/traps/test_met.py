@@ -107,6 +107,22 @@ def test_what_a_run_used_is_among_its_facts() -> None:
     assert not unknown.keys() & wanted.keys()
 
 
+def test_an_untracked_server_has_a_namespace_of_its_own_though_its_client_shares_it() -> None:
+    (record,) = synthetic.records(("bare",), 1)
+    sides = {"sut": {"deployment": "bare", "network": "untracked"}, "client": {"network": "shared"}}
+    assert facts_of_run(record.model_copy(update={"settings": sides}))["net.own_namespace"] is True
+
+
+def test_a_group_without_a_quota_is_not_throttled() -> None:
+    (record,) = synthetic.records(("bare",), 1)
+    seen = Parity(sut=Observation(cpu_quota=None))
+    assert facts_of_run(record.model_copy(update={"usage": Usage(), "parity": seen}))["load.throttled_share"] == 0.0
+    limited = Parity(sut=Observation(cpu_quota=0.5))
+    assert "load.throttled_share" not in facts_of_run(
+        record.model_copy(update={"usage": Usage(), "parity": limited})
+    )
+
+
 def test_a_baseline_of_which_nothing_is_known_sets_nothing_apart() -> None:
     assert traps_apart({"host": [{"net.path": "docker-proxy"}], "bare": [{}]}, {"host": "bare"}) == ()
     apart = traps_apart({"host": [{"net.path": "docker-proxy"}], "bare": [{"net.path": "host"}]}, {"host": "bare"})
