@@ -87,7 +87,7 @@ NO_RINGS = {
 
 def tare(*words: str, cwd: Path, code: int = 0) -> str:
     done = preloaded.run([sys.executable, "-m", "tare", *words], cwd=cwd, timeout=600)
-    assert done.returncode == code, done.stderr + done.stdout
+    assert done.returncode == code, done.stderr + done.stdout[-2000:]
     return str(done.stdout) + str(done.stderr)
 
 
@@ -106,7 +106,7 @@ def records(place: Path) -> Mapping[str, RunRecord]:
 
 def traps(place: Path) -> Mapping[str, set[str]]:
     """Arm → traps by which `tare explain` sets it apart from its baseline."""
-    explained: Any = json.loads(tare("explain", "store", "--format", "json", cwd=place, code=1))
+    explained: Any = json.loads(tare("explain", "store", "--format", "json", cwd=place))
     apart: dict[str, set[str]] = {}
     for trap in explained["traps"]:
         for arm in trap["arms"]:
