@@ -18,6 +18,7 @@ from tare.analyze.validity import Alarm
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.content import Report
 from tare.report.entries import Added, Entries, Entry, Shape
+from tare.traps.met import Met
 from tare.version import __version__
 
 FORMAT = 2
@@ -59,6 +60,22 @@ ENTRIES = Entries(SHAPES)
 Findings = tuple[Annotated[Finding, ENTRIES], ...]
 
 
+class MetTrap(Entry):
+    """A known trap that arms meet."""
+
+    trap: str = Field(description="Its id.")
+    title: str
+    arms: tuple[str, ...]
+    rule: str | None = Field(
+        description="Validity rule that it breaks; null: it sets arms apart from their baseline."
+    )
+    evidence: Mapping[str, str | int | float | bool | tuple[str, ...]] = Field(
+        description="Its facts, as the first of these arms has them."
+    )
+    cost: str
+    remedy: str
+
+
 class FindingsFile(Entry):
     """Everything in `tare report --format json`."""
 
@@ -93,6 +110,7 @@ class FindingsFile(Entry):
         description="Quantities by the source's own definitions."
     )
     validity: tuple[Annotated[Alarm, ENTRIES], ...] = Field(description="Validity rules that the runs break.")
+    traps: tuple[MetTrap, ...] = Field(description="Known traps: docs/reference/traps.md.")
     machines: Annotated[Machines, ENTRIES] | None = Field(
         description="How two hosts differ, if server and client swap hosts; else null."
     )
@@ -104,6 +122,19 @@ class FindingsFile(Entry):
 def render(report: Report) -> str:
     """Return the file's text."""
     return file_of(report).model_dump_json(indent=2) + "\n"
+
+
+def _met(rule: str | None, met: Met) -> MetTrap:
+    trap = met.trap.trap
+    return MetTrap(
+        trap=met.trap.id,
+        title=trap.title,
+        arms=met.arms,
+        rule=rule,
+        evidence=met.evidence,
+        cost=trap.cost.says,
+        remedy=trap.remedy.says,
+    )
 
 
 def file_of(report: Report) -> FindingsFile:
@@ -136,6 +167,10 @@ def file_of(report: Report) -> FindingsFile:
         failures=analysis.failures,
         quantities=report.quantities,
         validity=analysis.alarms,
+        traps=(
+            *(_met(None, each) for each in report.traps),
+            *(_met(rule, each) for rule, behind in report.behind.items() for each in behind),
+        ),
         machines=analysis.machines,
         calibration=report.calibration,
         notices=report.notices,

@@ -12,6 +12,9 @@ from tare.analyze.validity import RULES
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import Outcome, RunRecord
 from tare.record.usage import Saturation, SaturationOfSides, Usage
+from tare.report.content import build_report
+from tare.report.findings_file import file_of
+from tare.report.sections.sentences import validity
 from tare.study.catalogue import studies
 from tare.study.reading.load import loads
 from tare.study.registry import installed
@@ -157,6 +160,20 @@ def test_a_broken_rule_names_the_trap_that_broke_it() -> None:
     }
     assert traps_behind([("oom-kills", "host")], (killed, other)) == {}
     assert all(rule in RULES for known in load_traps() for rule in known.trap.breaks)
+
+
+def test_a_report_has_both_kinds_in_its_file_and_its_text() -> None:
+    records = [
+        changed(each, "docker-proxy" if each.arm == "host" else "loopback", 8 << 30, "container")
+        for each in synthetic.records(("bare", "host"), 3)
+    ]
+    killed = [each.model_copy(update={"usage": Usage(sut_oom_kills=1)}) for each in records]
+    report = build_report(synthetic.study(("bare", "host")), killed)
+    written = {(each.trap, each.rule, each.arms) for each in file_of(report).traps}
+    assert ("docker-proxy", None, ("host",)) in written
+    assert ("oom-kills-under-load", "oom-kills", ("bare", "host")) in written
+    (section,) = validity(report)
+    assert [item for item in section.items if item.startswith("Behind oom-kills: bare, host: ")]
 
 
 def test_a_host_s_own_traps_are_named_and_those_of_one_database_are_not() -> None:
