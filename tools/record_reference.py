@@ -1,8 +1,8 @@
-"""Write the tables of docs/reference/record.md from the docstrings of a record's types.
+"""Write the tables of docs/reference/record.md and facts.md from the docstrings of a record's types.
 
     python -m tools.record_reference [--check]
 
-`--check` writes nothing and fails if the page differs from what would be written.
+`--check` writes nothing and fails if a page differs from what would be written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.deployments import Endpoint
 from tare.record.duet import DuetTimes, SwapHalf
+from tare.record.host_facts import HostFacts
 from tare.record.load_time import LoadTime
 from tare.record.measurement import (
     Encryption,
@@ -29,43 +30,48 @@ from tare.record.measurement import (
     Window,
 )
 from tare.record.network_path import Carrier, NetworkPath, Wire
+from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Parity
 from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
 from tare.sites import Process
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "record.md"
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
-SECTIONS: Mapping[str, Sequence[Part]] = {
-    "`parity`": (("", Parity), ("SIDE.", Observation)),
-    "`path`": (
-        ("", NetworkPath),
-        ("client_dialled.", Endpoint),
-        ("proxy.", Process),
-        ("wire.", Wire),
-        ("carrier.", Carrier),
-    ),
-    "`measurement`": (
-        ("", Measurement),
-        ("latency.", Latency),
-        ("windows[].", Window),
-        ("by_operation.KIND.", Operation),
-        ("parts.PERCENTILE.", LatencyParts),
-        ("encryption.", Encryption),
-        ("sustained.", Sustained),
-        ("sustained.rungs[].", Rung),
-        ("turns.", TurnCounts),
-    ),
-    "`usage`": (
-        ("", Usage),
-        ("driven.", LoadTime),
-        ("saturation.SIDE.", Saturation),
-        ("disk.", DiskUse),
-        ("disk_limit.", DiskLimit),
-    ),
-    "`duet`": (("", DuetTimes), ("halves[].", SwapHalf)),
+SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
+    "facts.md": {"Host": (("", HostFacts),)},
+    "record.md": {
+        "`parity`": (("", Parity), ("SIDE.", Observation)),
+        "`path`": (
+            ("", NetworkPath),
+            ("client_dialled.", Endpoint),
+            ("proxy.", Process),
+            ("wire.", Wire),
+            ("carrier.", Carrier),
+        ),
+        "`measurement`": (
+            ("", Measurement),
+            ("latency.", Latency),
+            ("windows[].", Window),
+            ("by_operation.KIND.", Operation),
+            ("parts.PERCENTILE.", LatencyParts),
+            ("encryption.", Encryption),
+            ("sustained.", Sustained),
+            ("sustained.rungs[].", Rung),
+            ("turns.", TurnCounts),
+        ),
+        "`nodes`": (("", NodeFacts),),
+        "`usage`": (
+            ("", Usage),
+            ("driven.", LoadTime),
+            ("saturation.SIDE.", Saturation),
+            ("disk.", DiskUse),
+            ("disk_limit.", DiskLimit),
+        ),
+        "`duet`": (("", DuetTimes), ("halves[].", SwapHalf)),
+    },
 }
-"""Heading → the types that its table shows, in order."""
+"""Page → heading → the types that its table shows, in order."""
 
 
 def meanings(kind: type) -> Iterator[tuple[str, str]]:
@@ -90,24 +96,25 @@ def section(parts: Sequence[Part]) -> str:
     return "\n".join([*(f"{part}\n" for part in intro), "| key | meaning |", "|---|---|", *rows, ""])
 
 
-def page(text: str) -> str:
-    """Return the page with its generated sections renewed."""
-    for heading, parts in SECTIONS.items():
+def renewed(name: str) -> str:
+    """Return a page with its generated sections renewed."""
+    text = (REFERENCE / name).read_text()
+    for heading, parts in SECTIONS[name].items():
         pattern = re.compile(rf"(^## {re.escape(heading)}\n\n).*?(?=^#+ )", re.MULTILINE | re.DOTALL)
         text, count = pattern.subn(lambda found, parts=parts: f"{found[1]}{section(parts)}\n", text)  # type: ignore[misc] # the default binds the loop's value
         if count != 1:
-            raise ValueError(f"docs/reference/record.md has {count} sections {heading}")
+            raise ValueError(f"docs/reference/{name} has {count} sections {heading}")
     return text
 
 
 def main() -> None:
-    """Write the page, or check it."""
-    before = PAGE.read_text()
-    after = page(before)
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(after)
-    elif after != before:
-        sys.exit("docs/reference/record.md differs from the record's docstrings: `make schemas` renews it")
+    """Write the pages, or check them."""
+    for name in SECTIONS:
+        before, after = (REFERENCE / name).read_text(), renewed(name)
+        if "--check" not in sys.argv[1:]:
+            (REFERENCE / name).write_text(after)
+        elif after != before:
+            sys.exit(f"docs/reference/{name} differs from the record's docstrings: `make schemas` renews it")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import time
 from random import Random
 
 from tare.plan.model import Plan, PlannedRun
+from tare.record.host_facts import HostFacts
 from tare.record.measurement import Latency, Measurement
 from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
@@ -54,7 +55,7 @@ def made_up(plan: Plan, run: PlannedRun, attempt: int, site: str, measured: Phas
         seed=run.seed,
         phases=(measured,),
         site=site,
-        host={"name": f"{site}-sut", "kernel": "none", "cpu_model": "none", "cpu_count": 1},
+        host=HostFacts(name=f"{site}-sut", kernel="none", cpu_model="none", cpu_count=1),
         engine=None,
         images={"sut": None, "client": None},
         effective=None,

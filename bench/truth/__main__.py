@@ -128,7 +128,7 @@ def _comparison(place: Place, store: Store, seen: ContrastResult) -> Comparison:
     cell, last = CELLS[place.kind], store.records()[-1]
     identity = identity_of_run(last)
     ended = max(phase.began_at + phase.seconds for phase in last.phases)
-    load, cpus = last.host.get("load_1min"), identity.cpu_count
+    load, cpus = last.host.load_1min, identity.cpu_count
     return Comparison(
         store=store.id,
         at=round(ended, 3),

@@ -25,6 +25,7 @@ from tare.doctor.resources import GIB, disk_line, memory_line, resource_lines
 from tare.doctor.spin import spin
 from tare.doctor.trials import builder_line, kvm_line, noise_line
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan
 from tare.requirements.resources import HOME
 from tare.sites import Completed, Process
@@ -36,27 +37,27 @@ from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
 
 LAYOUT = Layout(Path("/home/t"))
-GOOD_HOST: Mapping[str, Any] = {
-    **host_facts(FakeHost()),
-    "cpu_count": 4,
-    "cpu_model": "Some CPU",
-    "cpu_governors": ["performance"],
-    "cpu_turbo": False,
-    "cpu_smt": "off",
-    "cpu_steal_fraction": 0.0,
-    "clocksource": "tsc",
-    "load_1min": 0.05,
-    "memory_available_bytes": 8 * GIB,
-    "data_free_bytes": 100 * GIB,
-    "data_filesystem": "ext4",
-    "swap_total_bytes": 0,
-    "swap_used_bytes": 0,
-    "thp": "madvise",
-    "proactive_reclaim": [],
-    "cgroup_layout": "v2",
-    "cgroup_controllers": ["cpu", "cpuset", "io", "memory", "pids"],
-    "perf_event_paranoid": 2,
-}
+GOOD_HOST = replace(
+    host_facts(FakeHost()),
+    cpu_count=4,
+    cpu_model="Some CPU",
+    cpu_governors=("performance",),
+    cpu_turbo=False,
+    cpu_smt="off",
+    cpu_steal_fraction=0.0,
+    clocksource="tsc",
+    load_1min=0.05,
+    memory_available_bytes=8 * GIB,
+    data_free_bytes=100 * GIB,
+    data_filesystem="ext4",
+    swap_total_bytes=0,
+    swap_used_bytes=0,
+    thp="madvise",
+    proactive_reclaim=(),
+    cgroup_layout="v2",
+    cgroup_controllers=("cpu", "cpuset", "io", "memory", "pids"),
+    perf_event_paranoid=2,
+)
 GOOD_ENGINE: Mapping[str, Any] = {
     "engine": "docker",
     "engine_version": "28.2.2",
@@ -77,12 +78,12 @@ def by_name(lines: object) -> dict[str, Line]:
     return {line.name: line for line in cast("list[Line]", lines)}
 
 
-def judged(name: str, **facts: object) -> Line:
-    changed = {**GOOD_HOST, **facts}
+def judged(name: str, **facts: Any) -> Line:
+    changed = replace(GOOD_HOST, **facts)
     return by_name([*of_resources(changed), *cpu_lines(changed), *resource_lines(changed)])[name]
 
 
-def of_resources(facts: Mapping[str, Any]) -> list[Line]:
+def of_resources(facts: HostFacts) -> list[Line]:
     return [cpu_count_line(facts), memory_line(facts), disk_line(facts)]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.deployments.vm.kernel import kernel_of
 from tare.errors import TareError
+from tare.record.run_record import to_tree
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout, make_home
 from tare.sites.local import LocalHost
@@ -194,7 +195,7 @@ def _remove_group(group: Group) -> None:
 def here(place: Path) -> Iterator[Here]:
     """All lies below `place`."""
     facts = place / "facts.json"  # the same at the end as at the beginning, whatever a machine in use does
-    facts.write_text(json.dumps(host_facts(LocalHost(), data_path=str(place))))
+    facts.write_text(json.dumps(to_tree(host_facts(LocalHost(), data_path=str(place)))))
     # As `tare` sets for itself; what lets the fakes in loads numpy before it calls tare.
     more = {"DOCKER_HOST": "unix:///nonexistent", "HOST_FACTS": str(facts), "OPENBLAS_NUM_THREADS": "1"}
     ground = Here(place, env={**environment(place), **more})

@@ -38,8 +38,8 @@ def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
         if link["answers"] == between.get("sut")
     }
     for of, node in list((record.nodes or {}).items())[1:]:
-        if (ahead := ahead_s.get(node.get("on", ""))) is not None:
-            hosts.append(OtherHost(of, node["on"], ahead))
+        if (ahead := ahead_s.get(node.on)) is not None:
+            hosts.append(OtherHost(of, str(node.on), ahead))
     offset_s = number_at(between, ("before", "clocks", "offset_s"))
     if offset_s is not None:
         hosts.append(OtherHost(_CLIENT, str(between.get("client", _CLIENT)), offset_s))
@@ -51,5 +51,5 @@ def named_hosts(record: RunRecord) -> Mapping[str, str]:
     between: Mapping[str, Any] = record.between or {}
     if not between.get("sut"):
         return {}
-    nodes = {name: str(node["on"]) for name, node in (record.nodes or {}).items() if node.get("on")}
+    nodes = {name: node.on for name, node in (record.nodes or {}).items() if node.on}
     return {**(nodes or {"sut": str(between["sut"])}), _CLIENT: str(between.get("client"))}

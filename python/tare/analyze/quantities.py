@@ -236,7 +236,7 @@ def _view_of(source: FigureSource) -> str:
 def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     taken = _samples(run, wanted, seen)
     observed = None if seen.observed is None else seen.of_sut(seen.observed)
-    nodes = tuple(name for name, node in (run.nodes or {}).items() if node.get("on"))[1:]
+    nodes = tuple(name for name, node in (run.nodes or {}).items() if node.on)[1:]
     values: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for source in FIGURE_SOURCES[name]:

@@ -20,6 +20,7 @@ from tare.calibrate.pooled import (
     run_seconds,
     smallest,
 )
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.study.values import Strict
 
@@ -66,7 +67,7 @@ def identity_of_run(record: RunRecord) -> Identity:
     return pair_of(
         server,
         identity_of(record.client_host, record.client_engine),
-        one_kernel=record.host.get("boot_id") == record.client_host.get("boot_id"),
+        one_kernel=record.host.boot_id == record.client_host.boot_id,
     )
 
 
@@ -75,15 +76,15 @@ def pair_of(server: Identity, client: Identity, *, one_kernel: bool) -> Identity
     return server.model_copy(update={"client": client, "one_kernel": one_kernel})
 
 
-def identity_of(host: Mapping[str, Any], engine: Mapping[str, Any] | None) -> Identity:
+def identity_of(host: HostFacts, engine: Mapping[str, Any] | None) -> Identity:
     """Make the identity from the facts in a run's record."""
-    memory = host.get("memory_total_bytes")
+    memory = host.memory_total_bytes
     engine = engine or {}
     return Identity(
-        cpu_model=host.get("cpu_model"),
-        cpu_count=host.get("cpu_count"),
+        cpu_model=host.cpu_model,
+        cpu_count=host.cpu_count,
         memory_gib=None if memory is None else round(memory / _GIB),
-        kernel=host.get("kernel"),
+        kernel=host.kernel,
         engine=engine.get("engine"),
         engine_version=engine.get("engine_version"),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from tare.doctor import Line, ok, warning
+from tare.record.host_facts import HostFacts
 
 _MOST_STEAL = 0.01
 """Share of time given to other machines since boot above which to ask about it."""
@@ -17,19 +17,19 @@ _CHEAP_CLOCKS = frozenset(
 """Clocks that are read without entering the kernel (vdso(7)); others cost about a microsecond per reading."""
 
 
-def cpu_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
+def cpu_lines(facts: HostFacts) -> Iterator[Line]:
     """Lines on the facts of `host_facts`."""
-    yield _governor(facts["cpu_governors"])
-    yield _turbo(facts["cpu_turbo"])
-    yield _smt(facts["cpu_smt"])
+    yield _governor(facts.cpu_governors)
+    yield _turbo(facts.cpu_turbo)
+    yield _smt(facts.cpu_smt)
     yield _steal(facts)
-    yield _clock(facts["clocksource"])
-    yield _load(facts["load_1min"], facts["cpu_count"])
+    yield _clock(facts.clocksource)
+    yield _load(facts.load_1min, facts.cpu_count)
 
 
-def cpu_count_line(facts: Mapping[str, Any]) -> Line:
+def cpu_count_line(facts: HostFacts) -> Line:
     """The number of CPUs."""
-    count, model = facts["cpu_count"], facts["cpu_model"] or "model unknown"
+    count, model = facts.cpu_count, facts.cpu_model or "model unknown"
     if count is None:
         return warning("CPUs", "the number cannot be read", "mount /sys")
     observed = f"{count}, {model}"
@@ -40,11 +40,11 @@ def cpu_count_line(facts: Mapping[str, Any]) -> Line:
     return ok("CPUs", observed)
 
 
-def _governor(governors: list[str] | None) -> Line:
+def _governor(governors: Sequence[str] | None) -> Line:
     if governors is None:
         return ok("CPU governor", "not visible here: the hypervisor or the firmware decides")
     observed = ", ".join(governors)
-    if governors == ["performance"]:
+    if list(governors) == ["performance"]:
         return ok("CPU governor", observed)
     return warning("CPU governor", observed, "while measuring: cpupower frequency-set --governor performance")
 
@@ -69,8 +69,8 @@ def _smt(smt: str | None) -> Line:
     return ok("CPU threads", "none shares a core" if smt else "not visible here")
 
 
-def _steal(facts: Mapping[str, Any]) -> Line:
-    steal = facts["cpu_steal_fraction"]
+def _steal(facts: HostFacts) -> Line:
+    steal = facts.cpu_steal_fraction
     if steal is None:
         return warning("CPU steal", "cannot be read", "mount /proc")
     observed = f"{steal:.2%} of all time since boot went to other machines"

@@ -19,6 +19,7 @@ from tare.doctor.requirement_lines import Examined, requirement_lines
 from tare.doctor.resources import resource_lines
 from tare.doctor.trials import noise_line
 from tare.errors import TareError
+from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan
 from tare.sites import Host
 from tare.sites.engine import engine_facts
@@ -40,7 +41,7 @@ class Examination:
     """
 
     lines: tuple[Line, ...]
-    host: Mapping[str, Any]
+    host: HostFacts
     engine: Mapping[str, Any] | None
     bare: bool = True
 

@@ -23,6 +23,7 @@ from tare.doctor.sampling import sampling_lines
 from tare.doctor.trials import builder_line, kvm_line
 from tare.images.requirement import IMAGES
 from tare.monitors.profile.profile import STACKS
+from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan, Lack, Requirement
 from tare.requirements.cpus import CPUS
 from tare.requirements.engines import ENGINE, NAMED, RUNTIMES
@@ -39,7 +40,7 @@ class Examined:
 
     there: HostPlan
     ledger: Ledger
-    facts: Mapping[str, Any]
+    facts: HostFacts
     engine: Mapping[str, Any] | None
     spec: SshSpec | None = None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tare.doctor import Line, cannot, ok, warning
+from tare.record.host_facts import HostFacts
 from tare.requirements.resources import DISK
 
 GIB = 2**30
@@ -26,14 +26,14 @@ _DISK = Need(3 * GIB, 20 * GIB)
 _NEEDED_CONTROLLERS = frozenset({"cpu", "cpuset", "memory"})
 
 
-def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
+def resource_lines(facts: HostFacts) -> Iterator[Line]:
     """Lines on the facts of `host_facts`."""
     yield _swap(facts)
-    yield _huge_pages(facts["thp"])
-    yield _reclaim(facts["proactive_reclaim"])
+    yield _huge_pages(facts.thp)
+    yield _reclaim(facts.proactive_reclaim)
     yield _cgroups(facts)
-    yield _counters(facts["perf_event_paranoid"])
-    if facts["in_container"]:
+    yield _counters(facts.perf_event_paranoid)
+    if facts.in_container:
         yield warning(
             "surroundings",
             "tare itself seems to run in a container",
@@ -41,15 +41,15 @@ def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
         )
 
 
-def memory_line(facts: Mapping[str, Any]) -> Line:
+def memory_line(facts: HostFacts) -> Line:
     """Whether memory is free for a study."""
-    return _enough("memory", facts["memory_available_bytes"], _MEMORY, "free some memory")
+    return _enough("memory", facts.memory_available_bytes, _MEMORY, "free some memory")
 
 
-def disk_line(facts: Mapping[str, Any]) -> Line:
+def disk_line(facts: HostFacts) -> Line:
     """Whether disk is free for a study's data and images."""
-    where = f" at {facts['data_path']} ({facts['data_filesystem'] or 'file system unknown'})"
-    return _enough("disk", facts["data_free_bytes"], _DISK, DISK.hint, where=where)
+    where = f" at {facts.data_path} ({facts.data_filesystem or 'file system unknown'})"
+    return _enough("disk", facts.data_free_bytes, _DISK, DISK.hint, where=where)
 
 
 def _enough(name: str, free: int | None, need: Need, advice: str, *, where: str = "") -> Line:
@@ -63,8 +63,8 @@ def _enough(name: str, free: int | None, need: Need, advice: str, *, where: str 
     return ok(name, observed)
 
 
-def _swap(facts: Mapping[str, Any]) -> Line:
-    total, used = facts["swap_total_bytes"], facts["swap_used_bytes"]
+def _swap(facts: HostFacts) -> Line:
+    total, used = facts.swap_total_bytes, facts.swap_used_bytes
     if total is None or used is None:
         return warning("swap", "cannot be read", "mount /proc")
     if used > 0:
@@ -100,8 +100,8 @@ def _how_off(name: str) -> str:
     return "echo N > /sys/module/damon_reclaim/parameters/enabled"
 
 
-def _cgroups(facts: Mapping[str, Any]) -> Line:
-    layout, controllers = facts["cgroup_layout"], facts["cgroup_controllers"]
+def _cgroups(facts: HostFacts) -> Line:
+    layout, controllers = facts.cgroup_layout, facts.cgroup_controllers
     if layout is None or controllers is None:
         return cannot("cgroups", "no cgroup hierarchy is mounted", "mount /sys/fs/cgroup: see cgroups(7)")
     missing = sorted(_NEEDED_CONTROLLERS - set(controllers))

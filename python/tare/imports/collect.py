@@ -20,6 +20,7 @@ from tare.imports.monitors.join import joined
 from tare.imports.reading import REPORT, ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
+from tare.record.host_facts import HostFacts
 from tare.record.import_source import ImportSource
 from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, RunRecord
@@ -377,7 +378,7 @@ def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> Imp
         settings={},
         seed=run.seed,
         phases=(),
-        host={},
+        host=HostFacts(),
         engine=None,
         images={},
         effective=None,

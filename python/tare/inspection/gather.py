@@ -215,14 +215,14 @@ def _host(host: Host, facts: Readings) -> None:
         "thp", "huge_pages", "swap_total_bytes", "memory_total_bytes", "clocksource", "cpu_steal_fraction",
         "netfilter_conntrack", "netfilter_rules", "bridge_nf_call_iptables",
     ):  # fmt: skip
-        facts.put(f"host.{name}", seen[name], where)
-    if seen["bridge_nf_call_iptables"] is None:
+        facts.put(f"host.{name}", getattr(seen, name), where)
+    if seen.bridge_nf_call_iptables is None:
         facts.put("host.bridge_nf_call_iptables", False, "br_netfilter is not loaded")  # noqa: FBT003 - the fact's value
-    governors, reclaim = seen["cpu_governors"], seen["proactive_reclaim"]
+    governors, reclaim = seen.cpu_governors, seen.proactive_reclaim
     facts.put("host.cpu_governors", tuple(governors) if governors else NONE, where)
     hidden = reclaim is None and bool(answer(host, ["find", _DAMON, "-maxdepth", "0"]))
     facts.put("host.proactive_reclaim", tuple(reclaim) if reclaim else None if hidden else NONE, where)
-    facts.put("host.numa_nodes", len(seen["cpu_numa_nodes"] or {}) or None, where, "the kernel shows no nodes")
+    facts.put("host.numa_nodes", len(seen.cpu_numa_nodes or {}) or None, where, "the kernel shows no nodes")
     for name in ("overcommit_memory", "max_map_count"):
         facts.put(f"host.{name}", number(host, f"/proc/sys/vm/{name}"), f"/proc/sys/vm/{name}")
     _share(host, facts, "host.aio_share", "/proc/sys/fs/aio-nr", "/proc/sys/fs/aio-max-nr")

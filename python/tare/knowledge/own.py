@@ -26,6 +26,7 @@ from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Evidence, Me
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.record.emulated import emulated_arms
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.run.ending import ending_of
 from tare.run.resume import StudyState
@@ -264,12 +265,12 @@ def workload_words(settings: ArmSettings) -> str:
     return f"{settings.workload_name} {script}" if script else settings.workload_name
 
 
-def _machine(host: Mapping[str, Any]) -> Iterator[str]:
-    if host.get("cpu_model"):
-        yield str(host["cpu_model"])
-    if host.get("cpu_count"):
-        yield f"{host['cpu_count']} CPUs"
-    if host.get("memory_total_bytes"):
-        yield f"{host['memory_total_bytes'] / 1e9:.0f} GB"
-    if host.get("kernel"):
-        yield f"kernel {host['kernel']}"
+def _machine(host: HostFacts) -> Iterator[str]:
+    if host.cpu_model:
+        yield host.cpu_model
+    if host.cpu_count:
+        yield f"{host.cpu_count} CPUs"
+    if host.memory_total_bytes:
+        yield f"{host.memory_total_bytes / 1e9:.0f} GB"
+    if host.kernel:
+        yield f"kernel {host.kernel}"

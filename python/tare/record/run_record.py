@@ -11,9 +11,11 @@ from typing import Any
 from pydantic import ConfigDict
 
 from tare.record.duet import DuetTimes
+from tare.record.host_facts import HostFacts
 from tare.record.import_source import ImportSource
 from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
+from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
 from tare.record.turns import Measured, turns_of
 from tare.record.usage import Usage
@@ -107,9 +109,9 @@ class RunRecord(Strict):
     phases: tuple[PhaseTime, ...]
     site: str | None = None
     """Name of the site in the sites file; `None` for a run on tare's own machine."""
-    host: Mapping[str, Any]
+    host: HostFacts
     engine: Mapping[str, Any] | None
-    client_host: Mapping[str, Any] | None = None
+    client_host: HostFacts | None = None
     """Facts of the client's host, in the form of `host`; `None` where client and SUT share a host."""
     client_engine: Mapping[str, Any] | None = None
     """Facts of the engine on the client's host."""
@@ -127,12 +129,8 @@ class RunRecord(Strict):
     """Measurements between the hosts, a `run.between.sounding.Between`; `None` on a single host."""
     path: NetworkPath | None
     """How the client's traffic reached the server, from the sockets of both sides."""
-    nodes: Mapping[str, Mapping[str, Any]] | None = None
-    """For a SUT of several nodes: node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`.
-
-    The record's own `effective`, `parity` and `path` are those of the first node; the others were checked to be
-    alike.
-    """
+    nodes: Mapping[str, NodeFacts] | None = None
+    """The nodes of a SUT of several, by name (`sut-1`, …); `None` for a single server."""
     usage: Usage | None = None
     """Use of CPUs and disks in the measure phase; `None` if the run did not get that far."""
     monitors: Mapping[str, Any] | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.analyze.hosts import named_hosts
 from tare.analyze.numbers import is_mapping
+from tare.record.host_facts import HostFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
 from tare.run.parity.properties import SIDES, TOKEN, lies_on
@@ -24,6 +25,7 @@ BY_OTHERS = (
 """Shown in place of all properties, for imported results."""
 _SHOWN_VALUES = 3
 _FIGURES = sorted(each.name for each in fields(Observation))
+_FACTS = sorted(each.name for each in fields(HostFacts))
 _NAMED = re.compile(rf"(?<![\w-])tare-{TOKEN.pattern}(-[a-z0-9]+)?(?![a-z0-9])")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -84,7 +86,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     used = sorted(_without_the_same(good), key=lambda record: place[record.arm])
     hosts = _hosts_namespaces(used)
     return Setting(
-        host=compare(("", record.host) for record in _first_with(used, lambda one: one.host)),
+        host=compare(("", facts_in(record.host)) for record in _first_with(used, lambda one: one.host)),
         engine=compare(
             ("", record.engine) for record in _first_with(used, lambda one: one.engine) if record.engine
         ),
@@ -101,9 +103,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     )
 
 
-def _first_with(
-    records: Sequence[RunRecord], tree: Callable[[RunRecord], Mapping[str, Any] | None]
-) -> Iterator[RunRecord]:
+def _first_with(records: Sequence[RunRecord], tree: Callable[[RunRecord], object]) -> Iterator[RunRecord]:
     """Yield the first record of each arm with a tree: a store shares one tree among records."""
     seen: set[tuple[str, int]] = set()
     for record in records:
@@ -148,13 +148,18 @@ def _has_path(tree: Any) -> bool:
 
 
 def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ...]], ...]:
-    found: dict[str, list[Mapping[str, Any] | None]] = {}
-    for record in (each for each in records if each.nodes is not None or each.client_host is not None):
-        further = list((record.nodes or {}).items())[1:]
-        for side, node in (*further, ("client", {"host": record.client_host})):
-            if node.get("host"):
-                found.setdefault(side, []).append(node["host"])
-    return tuple((side, compare(("", facts) for facts in each)) for side, each in found.items())
+    found: dict[str, list[HostFacts]] = {}
+    for record in records:
+        further = ((name, node.host) for name, node in list((record.nodes or {}).items())[1:])
+        for side, host in (*further, ("client", record.client_host)):
+            if host is not None:
+                found.setdefault(side, []).append(host)
+    return tuple((side, compare(("", facts_in(host)) for host in each)) for side, each in found.items())
+
+
+def facts_in(host: HostFacts) -> Mapping[str, Any]:
+    """Return the facts of a host by name, in the order of the alphabet; none of an unknown host."""
+    return {} if host == HostFacts() else {name: getattr(host, name) for name in _FACTS}
 
 
 def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:

@@ -22,6 +22,7 @@ from tare.images import Image
 from tare.images.prepare import into
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
 from tare.requirements.engines import ENGINE
 from tare.run.between.sounding import Wire
@@ -87,7 +88,7 @@ class HostPart:
     ledger: Ledger
     engine: DockerClient | None
     prepare: Callable[[str], Image]
-    host_facts: Callable[[], Tree]
+    host_facts: Callable[[], HostFacts]
     engine_facts: Callable[[], Tree | None]
 
 
@@ -164,7 +165,7 @@ class Machine:
         """Return the layout of TARE_HOME on one of the site's hosts."""
         return self.part_of(host).layout
 
-    def facts_of(self, host: Host) -> Tree:
+    def facts_of(self, host: Host) -> HostFacts:
         """Return the record's facts of one of the site's hosts."""
         return self.part_of(host).host_facts()
 

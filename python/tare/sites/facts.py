@@ -11,13 +11,13 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
 from tare.deployments.cgroup.hierarchy import CgroupKind, parse_cgroups
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import RunFailed, TareError
+from tare.record.host_facts import HostFacts
 from tare.sites import Host
-from tare.sites.netfilter import netfilter_facts
+from tare.sites.netfilter import netfilter_of
 from tare.sites.process import boot_id
 from tare.sites.reading import (
     answer,
@@ -51,6 +51,11 @@ _SYSCTLS = (
     "vm.overcommit_ratio", "vm.vfs_cache_pressure", "vm.zone_reclaim_mode",
 )  # fmt: skip
 """Settings of the kernel that databases and networks depend on."""
+_CLOCKS = "/sys/devices/system/clocksource/clocksource0"
+_CPUS = "/sys/devices/system/cpu"
+_NODES = "/sys/devices/system/node"
+_USER_HZ = 100
+"""Ticks per second in /proc/stat: fixed in the kernel's interface on every architecture but Alpha and IA-64."""
 _BRIDGE = "/proc/sys/net/bridge"
 _KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds"
 _DAMON_RECLAIM = "/sys/module/damon_reclaim/parameters/enabled"
@@ -58,46 +63,110 @@ _TRIES = 20
 _BETWEEN_TRIES_S = 0.02
 
 
-def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
-    """All facts of the host. `data_path`: directory of its future data directories."""
-    return {
-        "name": host.name,
-        **_system(host),
-        **_clock(host),
-        **_load(host),
-        **cpu_facts(host),
-        **_memory(host),
-        **cgroup_facts(host),
-        **_virtualisation(host),
-        **_network(host),
-        "sysctls": sysctls(host, _SYSCTLS),
-        **netfilter_facts(host),
-        **storage_facts(host, data_path),
-    }
-
-
-def _system(host: Host) -> Mapping[str, Any]:
+def host_facts(host: Host, *, data_path: str = "/") -> HostFacts:
+    """Read all facts of the host. `data_path`: directory of its future data directories."""
     release = table(text(host, "/etc/os-release"), "=")
     kernel = text(host, "/proc/sys/kernel/osrelease")
-    return {
-        "os": release.get("PRETTY_NAME", "").strip('"') or None,
-        "os_id": release.get("ID", "").strip('"') or None,
-        "os_version": release.get("VERSION_ID", "").strip('"') or None,
-        "architecture": answer(host, ["uname", "-m"]).strip() or None,
-        "kernel": kernel,
-        "kernel_build": text(host, "/proc/sys/kernel/version"),
-        "kernel_arguments": _arguments(host),
-        "kernel_hz": _hz(host, kernel),
-        "kernel_security_modules": text(host, "/sys/kernel/security/lsm"),
-        "sched_autogroup": switch(host, "/proc/sys/kernel/sched_autogroup_enabled"),
-        "tare_is_root": None if (user := answer(host, ["id", "-u"]).strip()) == "" else user == "0",
-        "perf_event_paranoid": number(host, "/proc/sys/kernel/perf_event_paranoid"),
-    }
+    available = text(host, f"{_CLOCKS}/available_clocksource")
+    loads = [as_float(mean) for mean in (text(host, "/proc/loadavg") or "").split()[:3]]
+    load_1min, load_5min, load_15min = loads if len(loads) == 3 else (None, None, None)
+    cpu = table(text(host, "/proc/cpuinfo"), ":")
+    online = cpu_list(text(host, f"{_CPUS}/online")) or ()
+    sockets, cores = _topology(host, online)
+    steal_s, steal_fraction = _steal(host)
+    memory = table(text(host, "/proc/meminfo"), ":")
+    swap_total, swap_free = _bytes(memory.get("SwapTotal")), _bytes(memory.get("SwapFree"))
+    layout, controllers = _cgroups(host)
+    netfilter = netfilter_of(host)
+    point, total, free = _space(host, data_path)
+    mount = None if point is None else covering(parse_mountinfo(text(host, "/proc/self/mountinfo") or ""), point)
+    device, queue = _disk(host, mount.device if mount else None)
+    return HostFacts(
+        name=host.name,
+        os=release.get("PRETTY_NAME", "").strip('"') or None,
+        os_id=release.get("ID", "").strip('"') or None,
+        os_version=release.get("VERSION_ID", "").strip('"') or None,
+        architecture=answer(host, ["uname", "-m"]).strip() or None,
+        kernel=kernel,
+        kernel_build=text(host, "/proc/sys/kernel/version"),
+        kernel_arguments=_arguments(host),
+        kernel_hz=_hz(host, kernel),
+        kernel_security_modules=text(host, "/sys/kernel/security/lsm"),
+        sched_autogroup=switch(host, "/proc/sys/kernel/sched_autogroup_enabled"),
+        tare_is_root=None if (user := answer(host, ["id", "-u"]).strip()) == "" else user == "0",
+        perf_event_paranoid=number(host, "/proc/sys/kernel/perf_event_paranoid"),
+        boot_id=boot_id(host) or None,
+        uptime_s=as_float((text(host, "/proc/uptime") or "").partition(" ")[0]),
+        clocksource=text(host, f"{_CLOCKS}/current_clocksource"),
+        clocksources=tuple(available.split()) if available else None,
+        load_1min=load_1min,
+        load_5min=load_5min,
+        load_15min=load_15min,
+        cpu_model=cpu.get("model name") or cpu.get("Processor") or cpu.get("cpu model"),
+        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer"),
+        cpu_microcode=cpu.get("microcode"),
+        cpu_count=len(online) or None,
+        cpu_online=text(host, f"{_CPUS}/online"),
+        cpu_isolated=text(host, f"{_CPUS}/isolated"),
+        cpu_smt=text(host, f"{_CPUS}/smt/control"),
+        cpu_mhz_now=as_float(cpu.get("cpu MHz")),
+        cpu_sockets=sockets,
+        cpu_cores=cores,
+        cpu_numa_nodes=_numa_nodes(host),
+        cpu_numa_balancing=switch(host, "/proc/sys/kernel/numa_balancing"),
+        cpu_frequency_driver=text(host, f"{_CPUS}/cpu0/cpufreq/scaling_driver"),
+        cpu_governors=_governors(host, online),
+        cpu_turbo=_turbo(host),
+        cpu_khz_min=number(host, f"{_CPUS}/cpu0/cpufreq/scaling_min_freq"),
+        cpu_khz_max=number(host, f"{_CPUS}/cpu0/cpufreq/scaling_max_freq"),
+        cpu_idle_driver=text(host, f"{_CPUS}/cpuidle/current_driver"),
+        cpu_mitigations=_mitigations(host),
+        cpu_steal_s=steal_s,
+        cpu_steal_fraction=steal_fraction,
+        memory_total_bytes=_bytes(memory.get("MemTotal")),
+        memory_available_bytes=_bytes(memory.get("MemAvailable")),
+        swap_total_bytes=swap_total,
+        swap_used_bytes=None if swap_total is None or swap_free is None else swap_total - swap_free,
+        swappiness=number(host, "/proc/sys/vm/swappiness"),
+        huge_pages=as_int(memory.get("HugePages_Total")),
+        thp=chosen(host, "/sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_defrag=chosen(host, "/sys/kernel/mm/transparent_hugepage/defrag"),
+        proactive_reclaim=_proactive_reclaim(host),
+        cgroup_layout=layout,
+        cgroup_controllers=controllers,
+        hypervisor_flag="hypervisor" in cpu["flags"].split() if cpu.get("flags") else None,
+        hypervisor=text(host, "/sys/hypervisor/type"),
+        dmi_vendor=text(host, "/sys/class/dmi/id/sys_vendor"),
+        dmi_product=text(host, "/sys/class/dmi/id/product_name"),
+        in_container=any(host.read(path) is not None for path in ("/.dockerenv", "/run/.containerenv")),
+        bridge_nf_call_iptables=switch(host, f"{_BRIDGE}/bridge-nf-call-iptables"),
+        bridge_nf_call_ip6tables=switch(host, f"{_BRIDGE}/bridge-nf-call-ip6tables"),
+        ip_forward=switch(host, "/proc/sys/net/ipv4/ip_forward"),
+        somaxconn=number(host, "/proc/sys/net/core/somaxconn"),
+        sysctls=sysctls(host, _SYSCTLS),
+        netfilter_conntrack=netfilter.conntrack,
+        netfilter_nat_output=netfilter.rules.output if netfilter.rules else None,
+        netfilter_nat_prerouting=netfilter.rules.prerouting if netfilter.rules else None,
+        netfilter_rules=netfilter.rules.total if netfilter.rules else None,
+        data_path=data_path,
+        data_mount_point=point,
+        data_filesystem=mount.fstype if mount else None,
+        data_mount_options=tuple(sorted({*mount.options, *mount.super_options})) if mount else None,
+        data_source=mount.source if mount else None,
+        data_total_bytes=total,
+        data_free_bytes=free,
+        data_device=device,
+        data_io_scheduler=queue and chosen(host, f"{queue}/scheduler"),
+        data_rotational=switch(host, f"{queue}/rotational") if queue else None,
+        data_write_cache=queue and text(host, f"{queue}/write_cache"),
+        data_read_ahead_kib=number(host, f"{queue}/read_ahead_kb") if queue else None,
+        data_queue_requests=number(host, f"{queue}/nr_requests") if queue else None,
+    )
 
 
-def _arguments(host: Host) -> list[str] | None:
+def _arguments(host: Host) -> tuple[str, ...] | None:
     arguments = text(host, "/proc/cmdline")
-    return None if arguments is None else [word for word in arguments.split() if _TELLING.fullmatch(word)]
+    return None if arguments is None else tuple(word for word in arguments.split() if _TELLING.fullmatch(word))
 
 
 def _hz(host: Host, kernel: str | None) -> int | None:
@@ -113,42 +182,7 @@ def _hz(host: Host, kernel: str | None) -> int | None:
     return None
 
 
-def _clock(host: Host) -> Mapping[str, Any]:
-    folder = "/sys/devices/system/clocksource/clocksource0"
-    available = text(host, f"{folder}/available_clocksource")
-    return {
-        "boot_id": boot_id(host) or None,
-        "uptime_s": as_float((text(host, "/proc/uptime") or "").partition(" ")[0]),
-        "clocksource": text(host, f"{folder}/current_clocksource"),
-        "clocksources": available.split() if available else None,
-    }
-
-
-def _load(host: Host) -> Mapping[str, Any]:
-    means = (text(host, "/proc/loadavg") or "").split()
-    return {
-        f"load_{minutes}min": as_float(means[position]) if len(means) > position else None
-        for position, minutes in enumerate((1, 5, 15))
-    }
-
-
-def _memory(host: Host) -> Mapping[str, Any]:
-    info = table(text(host, "/proc/meminfo"), ":")
-    total, free = _bytes(info.get("SwapTotal")), _bytes(info.get("SwapFree"))
-    return {
-        "memory_total_bytes": _bytes(info.get("MemTotal")),
-        "memory_available_bytes": _bytes(info.get("MemAvailable")),
-        "swap_total_bytes": total,
-        "swap_used_bytes": None if total is None or free is None else total - free,
-        "swappiness": number(host, "/proc/sys/vm/swappiness"),
-        "huge_pages": as_int(info.get("HugePages_Total")),
-        "thp": chosen(host, "/sys/kernel/mm/transparent_hugepage/enabled"),
-        "thp_defrag": chosen(host, "/sys/kernel/mm/transparent_hugepage/defrag"),
-        "proactive_reclaim": _proactive_reclaim(host),
-    }
-
-
-def _proactive_reclaim(host: Host) -> list[str] | None:
+def _proactive_reclaim(host: Host) -> tuple[str, ...] | None:
     """Mechanisms that page out cold memory: DAMON's threads and its module; `None` if that is not visible.
 
     Source: the kernel's Documentation/admin-guide/mm/damon.
@@ -159,7 +193,7 @@ def _proactive_reclaim(host: Host) -> list[str] | None:
     states = [_state(host, f"{_KDAMONDS}/{n}") for n in range(threads or 0)]
     on = (n for n, state in enumerate(states) if state == "on")
     paging = [f"kdamond {n}" for n in on if _pages_out(host, f"{_KDAMONDS}/{n}")]
-    known = [*paging, *(["damon_reclaim"] if module else [])]
+    known = (*paging, *(["damon_reclaim"] if module else []))
     return known if known or None not in states else None
 
 
@@ -188,90 +222,27 @@ def _bytes(value: str | None) -> int | None:
     return None if kib is None else kib * 1024
 
 
-def _virtualisation(host: Host) -> Mapping[str, Any]:
-    """Whether this is a virtual machine, and whether tare is in a container.
-
-    CPU, firmware and hypervisor show the former.
-    """
-    flags = table(text(host, "/proc/cpuinfo"), ":").get("flags")
-    return {
-        "hypervisor_flag": "hypervisor" in flags.split() if flags else None,
-        "hypervisor": text(host, "/sys/hypervisor/type"),
-        "dmi_vendor": text(host, "/sys/class/dmi/id/sys_vendor"),
-        "dmi_product": text(host, "/sys/class/dmi/id/product_name"),
-        "in_container": any(host.read(path) is not None for path in ("/.dockerenv", "/run/.containerenv")),
-    }
+def _topology(host: Host, cpus: tuple[int, ...]) -> tuple[int | None, int | None]:  # sockets, cores
+    places = [f"{_CPUS}/cpu{cpu}/topology" for cpu in cpus]
+    read = [(text(host, f"{place}/physical_package_id"), text(host, f"{place}/core_id")) for place in places]
+    if not read or any(None in pair for pair in read):
+        return None, None
+    return len({package for package, _ in read}), len(set(read))
 
 
-def _network(host: Host) -> Mapping[str, Any]:
-    """Settings that decide whether frames on a bridge cross the firewall.
-
-    `None` while br_netfilter is not loaded.
-    """
-    return {
-        "bridge_nf_call_iptables": switch(host, f"{_BRIDGE}/bridge-nf-call-iptables"),
-        "bridge_nf_call_ip6tables": switch(host, f"{_BRIDGE}/bridge-nf-call-ip6tables"),
-        "ip_forward": switch(host, "/proc/sys/net/ipv4/ip_forward"),
-        "somaxconn": number(host, "/proc/sys/net/core/somaxconn"),
-    }
+def _numa_nodes(host: Host) -> Mapping[str, str | None] | None:
+    nodes = [name for name in names(host, _NODES) if name.removeprefix("node").isdecimal()]
+    return {node: text(host, f"{_NODES}/{node}/cpulist") for node in nodes} or None
 
 
-_CPUS = "/sys/devices/system/cpu"
-_USER_HZ = 100
-"""Ticks per second in /proc/stat: fixed in the kernel's interface on every architecture but Alpha and IA-64."""
+def _governors(host: Host, cpus: tuple[int, ...]) -> tuple[str, ...] | None:
+    read = {text(host, f"{_CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
+    return tuple(sorted(governor for governor in read if governor)) or None
 
 
-def cpu_facts(host: Host) -> Mapping[str, Any]:
-    """Facts with names that begin with `cpu_`."""
-    info = table(text(host, "/proc/cpuinfo"), ":")
-    online = cpu_list(text(host, f"{_CPUS}/online"))
-    return {
-        "cpu_model": info.get("model name") or info.get("Processor") or info.get("cpu model"),
-        "cpu_vendor": info.get("vendor_id") or info.get("CPU implementer"),
-        "cpu_microcode": info.get("microcode"),
-        "cpu_count": len(online) if online else None,
-        "cpu_online": text(host, f"{_CPUS}/online"),
-        "cpu_isolated": text(host, f"{_CPUS}/isolated"),
-        "cpu_smt": text(host, f"{_CPUS}/smt/control"),
-        "cpu_mhz_now": as_float(info.get("cpu MHz")),
-        **_topology(host, online or ()),
-        **_frequency(host, online or ()),
-        "cpu_idle_driver": text(host, f"{_CPUS}/cpuidle/current_driver"),
-        "cpu_mitigations": _mitigations(host),
-        **_steal(host),
-    }
-
-
-def _topology(host: Host, cpus: tuple[int, ...]) -> Mapping[str, Any]:
-    read = [
-        (
-            text(host, f"{_CPUS}/cpu{cpu}/topology/physical_package_id"),
-            text(host, f"{_CPUS}/cpu{cpu}/topology/core_id"),
-        )
-        for cpu in cpus
-    ]
-    known = bool(read) and all(None not in pair for pair in read)
-    nodes = [name for name in names(host, "/sys/devices/system/node") if name.removeprefix("node").isdecimal()]
-    return {
-        "cpu_sockets": len({package for package, _ in read}) if known else None,
-        "cpu_cores": len(set(read)) if known else None,
-        "cpu_numa_nodes": {
-            node: text(host, f"/sys/devices/system/node/{node}/cpulist") for node in nodes
-        } or None,
-        "cpu_numa_balancing": switch(host, "/proc/sys/kernel/numa_balancing"),
-    }  # fmt: skip
-
-
-def _frequency(host: Host, cpus: tuple[int, ...]) -> Mapping[str, Any]:
-    governors = {text(host, f"{_CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus} - {None}
+def _turbo(host: Host) -> bool | None:
     no_turbo = switch(host, f"{_CPUS}/intel_pstate/no_turbo")
-    return {
-        "cpu_frequency_driver": text(host, f"{_CPUS}/cpu0/cpufreq/scaling_driver"),
-        "cpu_governors": sorted(governor for governor in governors if governor) or None,
-        "cpu_turbo": switch(host, f"{_CPUS}/cpufreq/boost") if no_turbo is None else not no_turbo,
-        "cpu_khz_min": number(host, f"{_CPUS}/cpu0/cpufreq/scaling_min_freq"),
-        "cpu_khz_max": number(host, f"{_CPUS}/cpu0/cpufreq/scaling_max_freq"),
-    }
+    return switch(host, f"{_CPUS}/cpufreq/boost") if no_turbo is None else not no_turbo
 
 
 def _mitigations(host: Host) -> Mapping[str, str | None] | None:
@@ -279,49 +250,24 @@ def _mitigations(host: Host) -> Mapping[str, str | None] | None:
     return {name: text(host, f"{folder}/{name}") for name in names(host, folder)} or None
 
 
-def _steal(host: Host) -> Mapping[str, Any]:
-    """Time that the hypervisor gave to others since boot; guest time is already part of user time."""
+def _steal(host: Host) -> tuple[float | None, float | None]:  # seconds, share of all time
+    """Read the time that the hypervisor gave to others since boot; guest time is already part of user time."""
     fields = (text(host, "/proc/stat") or "").partition("\n")[0].split()[1:9]
     ticks = [int(field) for field in fields if field.isdecimal()]
     if len(ticks) < 8:
-        return {"cpu_steal_s": None, "cpu_steal_fraction": None}
-    return {
-        "cpu_steal_s": ticks[7] / _USER_HZ,
-        "cpu_steal_fraction": ticks[7] / sum(ticks) if any(ticks) else None,
-    }
+        return None, None
+    return ticks[7] / _USER_HZ, ticks[7] / sum(ticks) if any(ticks) else None
 
 
-def cgroup_facts(host: Host) -> Mapping[str, Any]:
-    """`cgroup_layout`: v1, hybrid or v2. `cgroup_controllers`: controllers that a child cgroup can have here."""
+def _cgroups(host: Host) -> tuple[str | None, tuple[str, ...] | None]:  # layout, controllers
     try:
         cgroups = parse_cgroups(text(host, "/proc/self/mountinfo") or "")
     except TareError:
-        return {"cgroup_layout": None, "cgroup_controllers": None}
+        return None, None
     if cgroups.kind is CgroupKind.V2:
         available = text(host, f"{cgroups.hierarchies[0].mount}/cgroup.controllers")
-        controllers = None if available is None else sorted(available.split())
-    else:
-        controllers = sorted({name for hierarchy in cgroups.hierarchies for name in hierarchy.controllers})
-    return {
-        "cgroup_layout": cgroups.kind.value,
-        "cgroup_controllers": controllers,
-    }
-
-
-def storage_facts(host: Host, path: str) -> Mapping[str, Any]:
-    """Facts with names that begin with `data_`, for `path` or its nearest existing parent."""
-    point, total, free = _space(host, path)
-    mount = None if point is None else covering(parse_mountinfo(text(host, "/proc/self/mountinfo") or ""), point)
-    return {
-        "data_path": path,
-        "data_mount_point": point,
-        "data_filesystem": None if mount is None else mount.fstype,
-        "data_mount_options": None if mount is None else sorted({*mount.options, *mount.super_options}),
-        "data_source": None if mount is None else mount.source,
-        "data_total_bytes": total,
-        "data_free_bytes": free,
-        **_device(host, None if mount is None else mount.device),
-    }
+        return cgroups.kind.value, None if available is None else tuple(sorted(available.split()))
+    return cgroups.kind.value, tuple(sorted({name for each in cgroups.hierarchies for name in each.controllers}))
 
 
 def _space(host: Host, path: str) -> tuple[str | None, int | None, int | None]:  # mount point, total, free
@@ -334,17 +280,10 @@ def _space(host: Host, path: str) -> tuple[str | None, int | None, int | None]: 
     return None, None, None
 
 
-def _device(host: Host, number_of_device: str | None) -> Mapping[str, Any]:
-    """Facts of the disk. Its queue belongs to the whole disk: for a partition, to the directory above."""
+def _disk(host: Host, number_of_device: str | None) -> tuple[str | None, str | None]:  # name, its queue
+    """Return a disk's name and the directory of its queue, which is the whole disk's."""
     folder = f"/sys/dev/block/{number_of_device}"
     name = table(text(host, f"{folder}/uevent"), "=").get("DEVNAME") if number_of_device else None
-    queue = f"{folder}/queue" if text(host, f"{folder}/queue/scheduler") else f"{folder}/../queue"
-    known = name is not None
-    return {
-        "data_device": name,
-        "data_io_scheduler": chosen(host, f"{queue}/scheduler") if known else None,
-        "data_rotational": switch(host, f"{queue}/rotational") if known else None,
-        "data_write_cache": text(host, f"{queue}/write_cache") if known else None,
-        "data_read_ahead_kib": number(host, f"{queue}/read_ahead_kb") if known else None,
-        "data_queue_requests": number(host, f"{queue}/nr_requests") if known else None,
-    }
+    if name is None:
+        return None, None
+    return name, f"{folder}/queue" if text(host, f"{folder}/queue/scheduler") else f"{folder}/../queue"

@@ -35,29 +35,28 @@ class Rules:
     tracks: bool
 
 
-def netfilter_facts(host: Host) -> Mapping[str, Any]:
-    """Facts with names that begin with `netfilter_`; `None` where only root may read them.
+@dataclass(frozen=True)
+class Netfilter:
+    """What packets meet; `None` where only root may read it. `conntrack`: whether connections are tracked."""
+
+    conntrack: bool | None = None
+    rules: Rules | None = None
+
+
+def netfilter_of(host: Host) -> Netfilter:
+    """Read what packets on a host's loopback device meet.
 
     Without connection tracking in the kernel, there is no nat table either, and no program is asked, since listing
     the rules could load a module.
     """
     if number(host, f"{_CONNTRACK}/nf_conntrack_max") is None:
         nothing = host.read("/proc/net/tcp") is not None
-        return _facts(conntrack=False if nothing else None, rules=Rules(0, 0, 0, tracks=False) if nothing else None)
+        return Netfilter(conntrack=False, rules=Rules(0, 0, 0, tracks=False)) if nothing else Netfilter()
     rules = _rules(host)
-    tracked = number(host, f"{_CONNTRACK}/nf_conntrack_count")
     if rules is not None and (rules.tracks or rules.output or rules.prerouting):
-        return _facts(conntrack=True, rules=rules)
-    return _facts(conntrack=True if tracked else None if rules is None else False, rules=rules)
-
-
-def _facts(*, conntrack: bool | None, rules: Rules | None) -> Mapping[str, Any]:
-    return {
-        "netfilter_conntrack": conntrack,
-        "netfilter_nat_output": None if rules is None else rules.output,
-        "netfilter_nat_prerouting": None if rules is None else rules.prerouting,
-        "netfilter_rules": None if rules is None else rules.total,
-    }
+        return Netfilter(conntrack=True, rules=rules)
+    tracked = number(host, f"{_CONNTRACK}/nf_conntrack_count")
+    return Netfilter(conntrack=True if tracked else None if rules is None else False, rules=rules)
 
 
 def _rules(host: Host) -> Rules | None:

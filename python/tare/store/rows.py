@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import RowMapping
 
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 
 SHARED = ("host", "engine", "images")
@@ -18,6 +20,8 @@ SETUP = ("study", "scale", "plan_digest", "levels", "settings")
 """Keys that all runs of an arm under one plan have in common: one body of `facts`."""
 REFERENCES = (*SHARED, "setup", "effective")
 """Columns of `runs` that hold a digest of `facts`. Up to format 4, the last two are in the record itself."""
+_TYPES: Mapping[str, TypeAdapter[Any]] = {"host": TypeAdapter(HostFacts)}
+"""Types of the parts that are more than JSON."""
 _STAND_IN = {
     "host": '"host":{},',
     "engine": '"engine":null,',
@@ -60,10 +64,11 @@ class _Shared:
 
 @dataclass(frozen=True)
 class Facts:
-    """The table `facts`, digest → body. Each body is parsed once, and records with the same body share its tree."""
+    """The table `facts`, digest → body. Each body is parsed once, for all records that have it."""
 
     bodies: Mapping[str, str]
     _trees: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    _typed: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _shared: dict[References, _Shared] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self, references: References) -> _Shared:
@@ -71,7 +76,7 @@ class Facts:
         if references not in self._shared:
             named = dict(zip(REFERENCES, references, strict=True))
             away = [part for part in REFERENCES if part in SHARED or named[part] is not None]
-            self._shared[references] = _Shared("".join(_STAND_IN[part] for part in away), _parts(named, self))
+            self._shared[references] = _Shared("".join(_STAND_IN[part] for part in away), self._read(named))
         return self._shared[references]
 
     def tree(self, digest: str) -> dict[str, Any]:
@@ -82,6 +87,16 @@ class Facts:
                 raise ValueError(f"the fact {digest} is not an object")
             self._trees[digest] = tree
         return self._trees[digest]
+
+    def _read(self, references: Stored) -> Mapping[str, Any]:
+        """Return parts as a record has them. Raises as `tree` does, and `ValueError` for a part of another type."""
+        parts = _parts(references, self)
+        for part, kind in _TYPES.items():
+            if (digest := references[part]) is not None:
+                if digest not in self._typed:
+                    self._typed[digest] = kind.validate_python(parts[part])
+                parts[part] = self._typed[digest]
+        return parts
 
 
 def canonical(tree: object) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from tare.one_line import plain
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.study.model import Study
 from tare.traps.of_arm import facts_of_arm
@@ -144,7 +144,7 @@ def _by_arm(records: Iterable[RunRecord]) -> Mapping[str, list[Facts]]:
     return runs
 
 
-def host_traps(host: Mapping[str, Any]) -> tuple[Met, ...]:
+def host_traps(host: HostFacts) -> tuple[Met, ...]:
     """Return the traps that a host's facts alone show, for a server of any database on its own network."""
     facts = {**facts_of_host(host), "placed": "process", "net.own_namespace": False}
     return traps_met({"here": facts}, (known for known in shipped_traps() if not known.trap.hits.databases))

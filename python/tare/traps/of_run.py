@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.deployments import POD
+from tare.record.host_facts import HostFacts
 from tare.record.network_path import Hop
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
@@ -91,21 +92,16 @@ def facts_of_run(run: RunRecord) -> Facts:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def facts_of_host(host: Mapping[str, Any]) -> Facts:
+def facts_of_host(host: HostFacts) -> Facts:
     """Return what the facts of a host tell, whatever runs there."""
-    sysctls = _tree(host.get("sysctls"))
+    sysctls = host.sysctls or {}
     facts: dict[str, Known | None] = {
-        **{fact: host.get(key) for fact, key in _HOST.items()},
+        **{fact: getattr(host, key) for fact, key in _HOST.items()},
         **{fact: _number(sysctls.get(key)) for fact, key in _SYSCTLS.items()},
-        "host.cpu_governors": _listed(host.get("cpu_governors")),
-        "host.proactive_reclaim": _listed(host.get("proactive_reclaim")),
+        "host.cpu_governors": host.cpu_governors or None,
+        "host.proactive_reclaim": host.proactive_reclaim or None,
     }
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _listed(names: object) -> tuple[str, ...] | None:
-    """Return what is listed; an empty list is not told apart from one that could not be read."""
-    return tuple(map(str, names)) if isinstance(names, list | tuple) and names else None
 
 
 def _tree(value: object) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from tare.databases.registry import DATABASES
 from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.images.prepare import prepare
+from tare.record.host_facts import HostFacts
 from tare.run.attempt.client import Client
 from tare.run.attempt.context import Images, RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
@@ -186,7 +187,7 @@ def make_lab(
             ledger=SqliteLedger(layout.ledger),
             engine=engine,
             prepare=lambda _: sut,
-            host_facts=dict,
+            host_facts=HostFacts,
             engine_facts=lambda: None,
         ),
         deployments=DEPLOYMENTS,

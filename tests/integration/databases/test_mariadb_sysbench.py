@@ -18,6 +18,7 @@ from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import RunFailed
 from tare.images.prepare import prepare
+from tare.record.host_facts import HostFacts
 from tare.run.attempt.context import Images, RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.loading import ensure_snapshot, load_data
@@ -97,7 +98,7 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
             ledger=SqliteLedger(layout.ledger),
             engine=engine,
             prepare=lambda _: images.sut,
-            host_facts=dict,
+            host_facts=HostFacts,
             engine_facts=lambda: None,
         ),
         deployments=DEPLOYMENTS,

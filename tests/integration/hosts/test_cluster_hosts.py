@@ -179,8 +179,8 @@ def test_a_ring_over_three_hosts_is_measured_and_each_node_s_host_is_told(
     for record in good(ring):
         nodes = dict(record.nodes or {})
         assert list(nodes) == NODES
-        assert [node["on"] for node in nodes.values()] == [host.name for host in servers]
-        assert all(node["effective"] for node in nodes.values())
+        assert [node.on for node in nodes.values()] == [host.name for host in servers]
+        assert all(node.effective for node in nodes.values())
         assert record.between is not None
         assert record.between["client"] == client.name
         for side in ("sut", "sut-2", "sut-3", "client"):
@@ -193,13 +193,15 @@ def test_the_way_to_each_node_and_between_nodes_is_proved_on_both_hosts(
     for record in good(ring):
         nodes = dict(record.nodes or {})
         for node, host in zip(nodes.values(), engine_four, strict=False):
-            assert node["path"]["hop"] == "wire"
-            assert node["path"]["wire"]["server_host"] == host.name
+            assert node.path is not None
+            assert node.path.hop == "wire"
+            assert node.path.wire is not None
+            assert node.path.wire.server_host == host.name
         seen = {
             frozenset({one, other})
             for one, node in nodes.items()
-            for other, path in node["peers"].items()
-            if (path or {}).get("hop") == "wire"
+            for other, path in (node.peers or {}).items()
+            if path is not None and path.hop == "wire"
         }
         assert len(seen) == len(NODES)
 

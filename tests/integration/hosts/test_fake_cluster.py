@@ -72,9 +72,9 @@ def test_each_node_has_a_host_and_all_of_it_is_in_the_record(one_run: OneRun) ->
     *servers, client = one_run.there
     nodes = dict(record.nodes or {})
     assert list(nodes) == NODES
-    assert [node["on"] for node in nodes.values()] == [host.name for host in servers]
-    assert [node["address"] for node in nodes.values()] == [host.measured for host in servers]
-    assert all(node["host"]["kernel"] for node in nodes.values())
+    assert [node.on for node in nodes.values()] == [host.name for host in servers]
+    assert [node.address for node in nodes.values()] == [host.measured for host in servers]
+    assert all(node.host and node.host.kernel for node in nodes.values())
 
     between = record.between
     assert between is not None

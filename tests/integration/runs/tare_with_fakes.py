@@ -7,16 +7,17 @@ those of `tare worker` too.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
 from unittest.mock import patch
+
+from pydantic import TypeAdapter
 
 from tare import cli
 from tare.cli.machine import worker
@@ -25,6 +26,7 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan
+from tare.record.host_facts import HostFacts
 from tare.run import local
 from tare.run.fleet import workers
 from tare.run.fleet.block_task import ConnectedMaker
@@ -74,8 +76,10 @@ def reached(spec: SiteSpec, store: Path) -> Iterator[FakeSite]:
 if __name__ == "__main__":
     traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS.built_in), {"probe": MONITORS["fake"]})
     stored = os.environ.get("HOST_FACTS")
-    facts = None if stored is None else json.loads(Path(stored).read_text())
-    on_that_machine = nullcontext() if facts is None else patch.object(local, "host_facts", lambda *_, **__: facts)
+    on_that_machine: AbstractContextManager[object] = nullcontext()
+    if stored is not None:
+        facts = TypeAdapter(HostFacts).validate_json(Path(stored).read_bytes())
+        on_that_machine = patch.object(local, "host_facts", lambda *_, **__: facts)
     fake_site = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
     on_fakes = ExitStack()
     if "FAKE_SITES" in os.environ:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests import preloaded
 
+from tare.record.run_record import to_tree
 from tare.store import open_store, verify
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,7 +24,7 @@ def test_a_study_that_an_older_tare_left_is_finished(tmp_path: Path, monkeypatch
         archive.extractall(tmp_path, filter="data")
     store = tmp_path / "store"
     before = open_store(store).records()
-    (tmp_path / "facts.json").write_text(json.dumps(before[0].host))
+    (tmp_path / "facts.json").write_text(json.dumps(to_tree(before[0].host)))
     monkeypatch.setenv("HOST_FACTS", str(tmp_path / "facts.json"))
     command = [*FAKES, "run", str(tmp_path / "study.yaml"), "--store", str(store)]
     result = preloaded.run(command, timeout=240)

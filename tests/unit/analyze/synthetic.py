@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tare.deployments import Endpoint
+from tare.record.host_facts import HostFacts
 from tare.record.measurement import Histogram, Latency, Measurement
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.observation import Observation, Parity
@@ -219,20 +220,20 @@ USAGE = Usage(
 )  # fmt: skip
 """Two CPUs for 4 s."""
 
-HOST: Mapping[str, Any] = {
-    "name": "local",
-    "os": "Debian GNU/Linux 12 (bookworm)",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-28-amd64",
-    "cpu_model": "Example CPU @ 3.00GHz",
-    "cpu_count": 2,
-    "cpu_governors": None,
-    "cpu_mitigations": {"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
-    "memory_total_bytes": 8 << 30,
-    "thp": "madvise",
-    "cgroup_layout": "v1",
-    "data_filesystem": "ext4",
-}
+HOST = HostFacts(
+    name="local",
+    os="Debian GNU/Linux 12 (bookworm)",
+    architecture="x86_64",
+    kernel="6.1.0-28-amd64",
+    cpu_model="Example CPU @ 3.00GHz",
+    cpu_count=2,
+    cpu_governors=None,
+    cpu_mitigations={"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
+    memory_total_bytes=8 << 30,
+    thp="madvise",
+    cgroup_layout="v1",
+    data_filesystem="ext4",
+)
 ENGINE: Mapping[str, Any] = {
     "engine": "docker",
     "engine_version": "20.10.24+dfsg1",

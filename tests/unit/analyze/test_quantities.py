@@ -15,6 +15,7 @@ from tests.unit.record.parts import with_parts
 
 from tare.analyze.quantities import QuantityRow, WatchedTrace, quantities
 from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.record.node import NodeFacts
 from tare.record.run_record import RunRecord
 from tare.report import EXPORTERS
 from tare.report.content import build_report
@@ -218,7 +219,7 @@ def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> No
 
 
 def test_pidstat_s_processes_are_those_of_every_node() -> None:
-    nodes = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
+    nodes = {"sut-1": NodeFacts(on="h1"), "sut-2": NodeFacts(on="h2")}
     made = [run.model_copy(update={"nodes": nodes}) for run in records()]
     busy = [("pidstat", "cpu_percent", f"{name} pid 7", 30.0) for name in ("sut-1", "sut-2", "client", "shim")]
     written = [("pidstat", "written_kib", f"{name} pid 7", 1024.0) for name in ("sut-1", "sut-2", "client")]
@@ -231,7 +232,7 @@ def test_pidstat_s_processes_are_those_of_every_node() -> None:
 
 
 def test_a_node_that_was_not_seen_leaves_no_sum_of_the_others() -> None:
-    nodes = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
+    nodes = {"sut-1": NodeFacts(on="h1"), "sut-2": NodeFacts(on="h2")}
     made = [run.model_copy(update={"nodes": nodes}) for run in records()]
     first, second = (("iostat", "written_kib", name, 1024.0) for name in ("sda", "sda of sut-2"))
     assert one(quantities(study(), made, lambda _: sampled(first, second)), "io_ovh_w", "iostat").value.mean == 2.0

@@ -37,6 +37,7 @@ from tare.calibrate.pooled import injected
 from tare.calibrate.summary import Effort, identity_of
 from tare.plan.expand import CONTROL, expand
 from tare.protocols.pilot import Components
+from tare.record.host_facts import HostFacts
 from tare.study.protocol_spec import DuetSpec, RotateSpec
 
 BETWEEN, WITHIN, WINDOWS = 0.015, 0.012, 7
@@ -169,7 +170,7 @@ def test_the_machine_time_of_a_pool_counts_every_run_once(monkeypatch: pytest.Mo
             return StudyResult(tare="0", observed=(), effort=effort)
 
     monkeypatch.setattr(protocol_figures, "open_store", lambda path: SimpleNamespace(records=lambda: records))
-    result = protocol_figures.figures(cast("Archive", Kept()), identity_of({}, None))
+    result = protocol_figures.figures(cast("Archive", Kept()), identity_of(HostFacts(), None))
     assert result.machine_s["interleave"] == pytest.approx(25 * records[0].machine_s)
 
 

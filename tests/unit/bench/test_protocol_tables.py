@@ -11,10 +11,11 @@ from bench.protocol.figures import TARGETS, AsPublished, Cost, Figures, Wrong
 from bench.protocol.tables import grids, markdown, show
 from tare.calibrate.pooled import share
 from tare.calibrate.summary import identity_of
+from tare.record.host_facts import HostFacts
 
 NO, SOME = Verdicts(share(0, 0), share(0, 0)), Verdicts(share(3, 15), share(1, 6))
 FIGURES = Figures(
-    identity=identity_of({}, None),
+    identity=identity_of(HostFacts(), None),
     studies={"interleave": 3},
     machine_s={"interleave": 594.6},
     spread={"interleave": None},

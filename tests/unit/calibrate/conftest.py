@@ -17,6 +17,7 @@ from tare.calibrate.injections import LOG_NAME
 from tare.calibrate.kinds import KINDS, TRACE
 from tare.calibrate.outcome import CalibrationStudy, ContrastResult, Estimator, by_product, outcome
 from tare.plan.expand import expand
+from tare.record.host_facts import HostFacts
 from tare.record.measurement import Measurement
 from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
@@ -100,7 +101,7 @@ class World:
             settings=settings.model_dump(mode="json"),
             seed=1,
             phases=(PhaseTime(phase=Phase.MEASURE, began_at=began, seconds=4.5),),
-            host={},
+            host=HostFacts(),
             engine=None,
             images={"sut": None, "client": None},
             effective=None,

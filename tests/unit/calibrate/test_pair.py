@@ -23,15 +23,15 @@ from tare.cli.study.calibration_text import machines
 from tare.errors import StudyError
 from tare.record.run_record import RunRecord
 
-SERVER = identity_of({**synthetic.HOST, "boot_id": "one"}, synthetic.ENGINE)
+SERVER = identity_of(replace(synthetic.HOST, boot_id="one"), synthetic.ENGINE)
 CLIENT = SERVER.model_copy(update={"cpu_model": "Another", "kernel": "6.2"})
 PAIR = pair_of(SERVER, CLIENT, one_kernel=False)
 
 
 def between(record: RunRecord, *, boot: str = "two") -> RunRecord:
     """The same run with its client on another host."""
-    client = {**synthetic.HOST, "cpu_model": "Another", "kernel": "6.2", "boot_id": boot}
-    own = {**synthetic.HOST, "boot_id": "one"}
+    client = replace(synthetic.HOST, cpu_model="Another", kernel="6.2", boot_id=boot)
+    own = replace(synthetic.HOST, boot_id="one")
     return record.model_copy(update={"host": own, "client_host": client, "client_engine": synthetic.ENGINE})
 
 

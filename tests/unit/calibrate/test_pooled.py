@@ -7,6 +7,7 @@ import pytest
 from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import block_spread, injected, mean, share, smallest
 from tare.calibrate.summary import Effort, identity_of, summarise
+from tare.record.host_facts import HostFacts
 
 
 def observed(
@@ -101,6 +102,6 @@ def test_bias_is_a_difference_of_fractions_and_not_of_logarithms() -> None:
 def test_a_block_of_the_smallest_study_is_three_runs_of_the_usual_kinds() -> None:
     seen = [observed(n, injection=None) for n in range(3)] + [observed(9, run_s=99.0, usual=False)]
     effort = Effort(studies=3, runs=9, failed=0, machine_s=9.0, finished_at=None)
-    summary = summarise(identity_of({}, None), seen, effort, "0")
+    summary = summarise(identity_of(HostFacts(), None), seen, effort, "0")
     assert summary.block_s == pytest.approx(12.0)
     assert [each.blocks for each in summary.smallest] == [5, 50, 300]

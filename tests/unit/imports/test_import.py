@@ -18,6 +18,7 @@ from tare.cli import app
 from tare.errors import StudyError
 from tare.imports import Import, collect, load_mapping
 from tare.imports.parsers.registry import PARSERS
+from tare.record.host_facts import HostFacts
 from tare.record.observation import Parity
 from tare.report import EXPORTERS, terminal
 from tare.report.content import build_report
@@ -60,7 +61,7 @@ def test_each_file_is_a_run_and_other_files_are_left_alone(tmp_path: Path, resul
 
 def test_what_is_not_known_of_such_a_run_stays_empty(tmp_path: Path, results: Path) -> None:
     record = imported(tmp_path, results).runs[0].record
-    assert (record.phases, dict(record.host), dict(record.settings)) == ((), {}, {})
+    assert (record.phases, record.host, dict(record.settings)) == ((), HostFacts(), {})
     assert record.engine is record.effective is None
     assert record.path is None
     assert record.usage is None

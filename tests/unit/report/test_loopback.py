@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,14 +14,14 @@ ENGINE = {
     "netfilter_conntrack": True, "netfilter_nat_output": 1, "netfilter_nat_prerouting": 1, "netfilter_rules": 24,
 }  # fmt: skip
 NONE = dict.fromkeys(ENGINE, 0) | {"netfilter_conntrack": False}
-UNREAD = dict.fromkeys(ENGINE)
+UNREAD = {"tare_is_root": False}
 ARMS = ("bare", "bridge")
 
 
 def sentences(*hosts: dict[str, Any], sut: dict[str, Any] | None = None) -> list[str]:
     placed = {"sut": {"deployment": "bare", "network": "host", "database": "redis", **(sut or {})}}
     records = [
-        record.model_copy(update={"host": {**record.host, **hosts[n % len(hosts)]}, "settings": placed})
+        record.model_copy(update={"host": replace(record.host, **hosts[n % len(hosts)]), "settings": placed})
         for n, record in enumerate(one for one in synthetic.records(ARMS, 4) if one.arm == "bare")
     ]
     return list(on_loopback(synthetic.study(ARMS), records))

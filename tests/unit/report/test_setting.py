@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.record.host_facts import HostFacts
+from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Parity
 from tare.report.content import build_report
 from tare.report.setting import compare, flatten, setting_of, shown
@@ -205,8 +207,9 @@ def test_one_image_on_both_sides_is_told_once() -> None:
 
 
 def test_the_host_of_each_node_and_of_the_client_is_named_with_its_facts() -> None:
-    nodes = {"sut-1": {"on": "a", "host": {"kernel": "6.1"}}, "sut-2": {"on": "b", "host": {"kernel": "6.2"}}}
-    fields = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": {"kernel": "6.3"}}
+    places = (("sut-1", "a", "6.1"), ("sut-2", "b", "6.2"))
+    nodes = {name: NodeFacts(on=host, host=HostFacts(kernel=kernel)) for name, host, kernel in places}
+    fields = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": HostFacts(kernel="6.3")}
     records = [record.model_copy(update=fields) for record in synthetic.records()]
     setting = setting_of(synthetic.study(), records)
     assert texts(setting.hosts) == {"sut-1": [("a", ())], "sut-2": [("b", ())], "client": [("c", ())]}

@@ -18,6 +18,7 @@ from tare.images import Image, ImageConfig
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
 from tare.record.run_record import RunRecord
 from tare.run.events import Event
@@ -126,7 +127,7 @@ def make_rig(directory: Path) -> Rig:
             ledger=SqliteLedger(layout.ledger),
             engine=None,
             prepare=fake_image,
-            host_facts=lambda: {"name": "test"},
+            host_facts=lambda: HostFacts(name="test"),
             engine_facts=lambda: None,
         ),
         deployments={"fake": FakeDeployment},

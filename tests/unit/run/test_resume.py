@@ -10,6 +10,7 @@ import pytest
 
 from tare.plan.model import Plan
 from tare.protocols.stopping import End
+from tare.record.host_facts import HostFacts
 from tare.record.measurement import Measurement
 from tare.record.observation import Parity
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
@@ -29,7 +30,8 @@ def made(plan: Plan, index: int, *, ok: bool = True, seconds: float = 6.0, noise
     return RunRecord(
         run_id=run.id, attempt=1, study="tiny", scale="full", plan_digest=plan.digest, block=run.block,
         position=run.position, index=run.index, arm=run.arm, levels={}, settings={}, seed=run.seed,
-        phases=(PhaseTime(phase=Phase.MEASURE, began_at=1.0, seconds=seconds),), host={}, engine=None, images={},
+        phases=(PhaseTime(phase=Phase.MEASURE, began_at=1.0, seconds=seconds),),
+        host=HostFacts(), engine=None, images={},
         effective=None, parity=Parity(), path=None, raw=(),
         measurement=Measurement(throughput_per_s=rate) if ok else None,
         outcome=Outcome(ok=True) if ok else Outcome(ok=False, reason="told to", failed_in=Phase.MEASURE),

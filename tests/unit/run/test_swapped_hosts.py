@@ -11,6 +11,7 @@ from tests.unit.run.conftest import Rig, make_plan, make_rig
 from tests.unit.run.parity.test_compare import record, study
 
 from tare.errors import StudyError
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.run.between.site import refuse_swap, with_swapped_hosts
 from tare.run.events import RunStarted
@@ -20,7 +21,7 @@ from tare.sites import Site
 from tare.sites.local import LocalHost
 
 SITE = Site(LocalHost("h1"), LocalHost("h2"), labels={"site": "pair"})
-ALIKE = {"architecture": "x86_64", "cpu_model": "A", "cpu_count": 2}
+ALIKE = HostFacts(architecture="x86_64", cpu_model="A", cpu_count=2)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def rig(tmp_path: Path) -> Rig:
     made = make_rig(tmp_path)
 
     def on(site: Site) -> Any:
-        own = replace(made.machine.own, host_facts=lambda: {"name": site.sut.name})
+        own = replace(made.machine.own, host_facts=lambda: HostFacts(name=site.sut.name))
         return replace(made.machine, site=site, own=own)
 
     made.machine = replace(on(SITE), swapped=on(with_swapped_hosts(SITE)))
@@ -39,7 +40,7 @@ def rig(tmp_path: Path) -> Rig:
 def test_the_server_stands_on_the_other_host_in_every_even_block(rig: Rig) -> None:
     records = rig.execute(make_plan(blocks=4, arms=("one", "two")))
     assert [each.outcome.reason for each in records if not each.outcome.ok] == []
-    assert {(each.block, each.host["name"]) for each in records} == {(1, "h1"), (2, "h2"), (3, "h1"), (4, "h2")}
+    assert {(each.block, each.host.name) for each in records} == {(1, "h1"), (2, "h2"), (3, "h1"), (4, "h2")}
     assert len(records) == 8
     places = {(each.run.block % 2, *each.hosts.items()) for each in rig.events if isinstance(each, RunStarted)}
     assert places == {(1, ("sut", "h1"), ("client", "h2")), (0, ("sut", "h2"), ("client", "h1"))}
@@ -109,7 +110,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     with pytest.raises(StudyError, match="the site pair has `swap`, and study tiny has one block"):
         refuse_swap(make_plan(blocks=1), SITE, facts)
     with pytest.raises(StudyError, match="differ: CPU model A on h1, B on h2"):
-        refuse_swap(make_plan(blocks=2), SITE, {"h1": ALIKE, "h2": {**ALIKE, "cpu_model": "B"}})
+        refuse_swap(make_plan(blocks=2), SITE, {"h1": ALIKE, "h2": replace(ALIKE, cpu_model="B")})
     plan = make_plan(blocks=2)
     arm = plan.study.arms[0]
     alone = arm.model_copy(update={"settings": arm.settings.model_copy(update={"client": None})})

@@ -8,7 +8,7 @@ import pytest
 
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
-from tare.sites.netfilter import netfilter_facts, parse_nft, parse_saved
+from tare.sites.netfilter import netfilter_of, parse_nft, parse_saved
 
 DOCKER = """*filter
 :FORWARD DROP [0:0]
@@ -40,7 +40,7 @@ FILTER = json.dumps(
 LOADED = {"/proc/sys/net/netfilter/nf_conntrack_max": b"262144\n"}
 
 
-def facts(files: dict[str, bytes], nft: str = "", saved: str = "") -> list[object]:
+def facts(files: dict[str, bytes], nft: str = "", saved: str = "") -> list[bool | int | None]:
     host = FakeHost()
     host.files |= {"/proc/net/tcp": b"", **files}
     answers = {"nft": nft, "iptables-save": saved}
@@ -50,7 +50,11 @@ def facts(files: dict[str, bytes], nft: str = "", saved: str = "") -> list[objec
         return Completed(tuple(argv), 0 if text else 127, text.encode())
 
     host.run = run  # type: ignore[method-assign, assignment]  # answers as these programs do
-    return list(netfilter_facts(host).values())
+    seen = netfilter_of(host)
+    counts = (
+        (None, None, None) if seen.rules is None else (seen.rules.output, seen.rules.prerouting, seen.rules.total)
+    )
+    return [seen.conntrack, *counts]
 
 
 def test_rules_of_an_engine_are_counted_at_the_hooks_that_the_hosts_own_programs_meet() -> None:

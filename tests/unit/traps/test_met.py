@@ -9,6 +9,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.shipped import at_every_scale, shipped
 
 from tare.analyze.validity import RULES
+from tare.record.host_facts import HostFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import Outcome, RunRecord
 from tare.record.usage import Saturation, SaturationOfSides, Usage
@@ -177,14 +178,11 @@ def test_a_report_has_both_kinds_in_its_file_and_its_text() -> None:
 
 
 def test_a_host_s_own_traps_are_named_and_those_of_one_database_are_not() -> None:
-    host = {
-        "thp": "always",
-        "clocksource": "hpet",
-        "netfilter_conntrack": True,
-        "sysctls": {"vm.max_map_count": "65530"},
-    }
+    host = HostFacts(
+        thp="always", clocksource="hpet", netfilter_conntrack=True, sysctls={"vm.max_map_count": "65530"}
+    )
     assert {each.trap.id for each in host_traps(host)} >= {"netfilter-on-loopback", "slow-clock"}
-    assert host_traps({"clocksource": "tsc", "netfilter_conntrack": False}) == ()
+    assert host_traps(HostFacts(clocksource="tsc", netfilter_conntrack=False)) == ()
     for each in host_traps(host):
         assert not each.trap.trap.hits.databases
 

@@ -77,7 +77,7 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     try:
         with readable(f"the trace of {record.run_id}"):
             waits = waited(trace, phase, traces)
-            if len(there) < len([node for node in (record.nodes or {}).values() if node.get("on")]) - 1:
+            if len(there) < len([node for node in (record.nodes or {}).values() if node.on]) - 1:
                 lacks = (*lacks, "events were not counted on every node's host")
             else:
                 counts = _counts(trace, phase, nodes, one_kernel=one_kernel)

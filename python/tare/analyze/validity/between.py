@@ -113,7 +113,7 @@ def _sides(run: RunRecord) -> Mapping[str, str]:
     """Side in the record's `between` → name of its host."""
     between, nodes = run.between or {}, run.nodes or {}
     named = {"sut": between.get("sut", "sut"), "client": between.get("client", "client")}
-    return named | {side: nodes[side]["on"] for side in between.get("sides") or {} if side in nodes}
+    return named | {side: nodes[side].on or "" for side in between.get("sides") or {} if side in nodes}
 
 
 def _capacities(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:

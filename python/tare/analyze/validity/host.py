@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tare.analyze.numbers import is_mapping
@@ -24,6 +25,8 @@ OF_ENGINE = (
     "engine_cgroup_version", "engine_default_runtime", "engine_security", "engine_live_restore", "engine_firewall",
     "engine_logging_driver", "engine_userland_proxy", "engine_storage_program",
 )  # fmt: skip
+_HOST_FACTS = attrgetter(*OF_HOST)
+Facts = tuple[Any, ...]
 _SHOWN = 4
 _LONGEST = 60
 
@@ -34,7 +37,7 @@ def host_changed(evidence: Evidence) -> Iterator[Alarm]:
     There is no threshold: runs before and after such a change do not measure the same machine.
     """
     records = sorted(evidence.columns.records, key=lambda run: (run.index, run.attempt))
-    groups: dict[tuple[Any, ...], list[tuple[str, Mapping[str, Any]]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[str, Facts]]] = {}
     for run in records:
         for kind, name, facts in _surroundings(run):
             groups.setdefault((kind, run.site, name), []).append((run.run_id, facts))
@@ -55,29 +58,26 @@ def host_changed(evidence: Evidence) -> Iterator[Alarm]:
             )
 
 
-def _surroundings(run: RunRecord) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _surroundings(run: RunRecord) -> Iterator[tuple[str, str, Facts]]:
+    """Yield kind, name and facts (in the order of `OF_HOST` or `OF_ENGINE`) of what surrounds a run."""
     for host, engine in ((run.host, run.engine), (run.client_host, run.client_engine)):
-        name = str((host or {}).get("name"))
-        if host:
-            yield "host", name, host
+        if host is not None:
+            yield "host", str(host.name), _HOST_FACTS(host)
         if engine:
             rootless = " without root" if engine.get("engine_rootless") else ""
-            yield "engine", f"{engine.get('engine')}{rootless}", engine
+            yield "engine", f"{engine.get('engine')}{rootless}", tuple(map(engine.get, OF_ENGINE))
     for node in list((run.nodes or {}).values())[1:]:
-        if is_mapping(node.get("host")):
-            yield "host", str(node["on"]), node["host"]
+        if node.host is not None:
+            yield "host", str(node.on), _HOST_FACTS(node.host)
 
 
-def _changes(
-    seen: Sequence[tuple[str, Mapping[str, Any]]], keys: Sequence[str]
-) -> tuple[list[str], tuple[str, ...]]:
+def _changes(seen: Sequence[tuple[str, Facts]], keys: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Sentences on what changed, and the runs in which something was not as at first."""
     first: dict[str, Any] = {}
     values: dict[str, list[Any]] = {}
     later: list[str] = []
-    usual: tuple[Any, ...] = ()
-    for run, facts in seen:
-        given = tuple(map(facts.get, keys))
+    usual: Facts = ()
+    for run, given in seen:
         if given == usual:  # nearly all of 100,000
             continue
         differs = False

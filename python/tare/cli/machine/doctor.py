@@ -19,6 +19,7 @@ from tare.doctor import Line, Verdict
 from tare.doctor.between import wire_lines
 from tare.doctor.examination import Examination, examine
 from tare.errors import EnvironmentLacks
+from tare.record.run_record import to_tree
 from tare.run.between.reaching import engine_of
 from tare.run.local import Engine, host_of_user
 from tare.sites.connected import connected
@@ -100,7 +101,7 @@ def tree(examination: Examination) -> dict[str, object]:
         "able": examination.able,
         "lines": [asdict(line) for line in examination.lines],
         "traps": [dict(each.tree) for each in host_traps(examination.host)],
-        "host": dict(examination.host),
+        "host": to_tree(examination.host),
         "engine": None if examination.engine is None else dict(examination.engine),
     }
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -28,6 +28,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.host_facts import HostFacts
 from tare.run.between.reaching import reached_site
 from tare.run.clock import SystemClock
 from tare.run.events import Observer
@@ -147,10 +148,10 @@ def _between(spec: SiteSpec, layout: Layout, *, resumes: bool) -> Iterator[_Targ
         yield _Target(identity_between(reached), reached.connection.site.hosts, reached.refuse, machine)
 
 
-def _warn_of_load(host: Mapping[str, Any]) -> None:
-    load, cpus = host.get("load_1min"), host.get("cpu_count")
+def _warn_of_load(host: HostFacts) -> None:
+    load, cpus = host.load_1min, host.cpu_count
     if load is not None and cpus and load > _BUSY * cpus:
-        where = "" if host.get("name") in (None, "local") else f" of {host['name']}"
+        where = "" if host.name in (None, "local") else f" of {host.name}"
         sys.stderr.write(
             f"tare: the load{where} is {load:g} on {cpus} CPUs, so this calibrates a busy machine; its "
             "figures are kept. To calibrate an idle machine, stop other work and start again\n"

@@ -147,7 +147,7 @@ def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
         "client": run.usage and run.usage.client_cpu_s,
     }
     cpus: Mapping[Station, float | None] = {
-        "machine": number_at(run.host, ("cpu_count",)),
+        "machine": run.host.cpu_count,
         "sut": _usable_cpus(run, "sut"),
         "client": _usable_cpus(run, "client"),
     }

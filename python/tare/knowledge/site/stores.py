@@ -20,9 +20,8 @@ from tare.report.words.answer_lines import phrase, trust_text
 from tare.store import Store
 from tare.study.model import Study
 
-_MACHINE = (
-    "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "engine_version", "storage_driver", "virtualization",
-)  # fmt: skip
+_OF_HOST = ("cpu_model", "cpu_count", "memory_total_bytes", "kernel")
+_OF_ENGINE = ("engine", "engine_version", "engine_storage_driver")
 """Facts of host and engine that tell machines apart."""
 
 
@@ -64,9 +63,9 @@ def store_view(store: Store, number: int) -> StoreView:
 def _machine(records: Sequence[RunRecord]) -> Mapping[str, str]:
     facts: dict[str, str] = {}
     for run in records:
-        for tree in (run.host, run.engine):
-            known = tree if isinstance(tree, Mapping) else {}
-            facts |= {name: plain(str(known[name]), 100) for name in _MACHINE if known.get(name) not in (None, "")}
+        known = {name: getattr(run.host, name) for name in _OF_HOST}
+        known |= {name: (run.engine or {}).get(name) for name in _OF_ENGINE}
+        facts |= {name: plain(str(value), 100) for name, value in known.items() if value not in (None, "")}
     return facts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tare.plan.extension import Difference
 from tare.record.run_record import RunRecord
-from tare.report.setting import Property, compare
+from tare.report.setting import Property, compare, facts_in
 
 _MOMENTARY = frozenset({
     "uptime_s", "load_1min", "load_5min", "load_15min", "cpu_mhz_now", "cpu_steal_s", "cpu_steal_fraction",
@@ -33,7 +33,7 @@ def surroundings(
     """List differences between the good runs of arms that both stores have; `keys`: differences of the study."""
     sides = [[run for run in each if run.outcome.ok and run.arm in arms] for each in (a, b)]
     trees: Mapping[str, Any] = {
-        "machine": lambda run: run.host,
+        "machine": lambda run: facts_in(run.host),
         "engine": lambda run: run.engine,
         "images": _images,
         "settings": lambda run: run.effective,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tare.errors import RunFailed
-from tare.record.network_path import NetworkPath
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import to_tree
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
@@ -29,7 +29,7 @@ Counters = Mapping[str, Mapping[str, int | None]]
 
 @dataclass(frozen=True)
 class _Facts:
-    host: Tree
+    host: HostFacts
     engine: Tree | None
 
 
@@ -140,7 +140,7 @@ def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Co
 def wall_clocks_ahead_s(draft: Draft) -> Mapping[str, float]:
     """Further node on a host of its own → seconds by which that host's wall clock is ahead of the trace's clock."""
     clocks = {
-        name: None if draft.between is None else clock_of_node(draft.between, node.get("on", ""))
+        name: None if draft.between is None else clock_of_node(draft.between, node.on or "")
         for name, node in draft.nodes.items()
     }
     return {name: clock.wall_s for name, clock in clocks.items() if clock is not None}
@@ -148,8 +148,8 @@ def wall_clocks_ahead_s(draft: Draft) -> Mapping[str, float]:
 
 def proxies_of(draft: Draft) -> Mapping[int, Process]:
     """Node number, counted from 0 → the docker-proxy in front of the node, where there is one."""
-    paths: Iterator[NetworkPath | None] = (node.get("path") for node in draft.nodes.values())
-    return {number: path.proxy for number, path in enumerate(paths) if path is not None and path.proxy is not None}
+    paths = enumerate(node.path for node in draft.nodes.values())
+    return {number: path.proxy for number, path in paths if path is not None and path.proxy is not None}
 
 
 def _sides(context: RunContext) -> Iterator[tuple[str, Host]]:

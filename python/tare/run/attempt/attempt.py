@@ -182,7 +182,7 @@ class Attempt:
         """Traces of further nodes that have hosts of their own."""
         further = list(self._draft.nodes.items())[1:]
         return tuple(
-            Elsewhere(node_trace_of(self.job.staging, name), ahead_s[node["on"]], name)
+            Elsewhere(node_trace_of(self.job.staging, name), ahead_s[node.on], name)
             for name, node in further
-            if node.get("on") in ahead_s
+            if node.on is not None and node.on in ahead_s
         )

@@ -16,8 +16,10 @@ from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
+from tare.record.host_facts import HostFacts
 from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
+from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, to_tree
 from tare.record.usage import Usage
@@ -71,19 +73,18 @@ class Draft:
     """Record in the making. A failed attempt keeps what was learned before the failure."""
 
     site: str | None = None
-    host: Mapping[str, Any] = field(default_factory=dict)
+    host: HostFacts = field(default_factory=HostFacts)
     engine: Mapping[str, Any] | None = None
     between: Between | None = None
-    client_host: Mapping[str, Any] | None = None
+    client_host: HostFacts | None = None
     client_engine: Mapping[str, Any] | None = None
     emulated: tuple[Side, ...] = ()
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
     parity: Parity = field(default_factory=Parity)
     path: NetworkPath | None = None
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`. The first node's values are
-    also the fields above."""
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    """The first node's values are also the fields above."""
     usage: Usage | None = None
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
@@ -103,7 +104,7 @@ class Draft:
     def of_nodes(self, key: str, values: Mapping[str, Any]) -> None:
         """Record one value of each node under `key`; `values`: node name → value."""
         for name, value in values.items():
-            self.nodes.setdefault(name, {})[key] = value
+            self.nodes[name] = replace(self.nodes.get(name, NodeFacts()), **{key: value})
 
 
 def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:
@@ -135,7 +136,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         effective=draft.effective,
         parity=draft.parity,
         path=draft.path,
-        nodes=to_tree(draft.nodes) if len(draft.nodes) > 1 else None,
+        nodes=draft.nodes if len(draft.nodes) > 1 else None,
         usage=draft.usage and replace(draft.usage, sut_oom_kills=draft.oom_kills),
         monitors=draft.monitors,
         chronicle=draft.chronicle,
@@ -169,7 +170,7 @@ def unmade_record(plan: Plan, run: PlannedRun, number: int, site: str, reason: s
         seed=run.seed,
         phases=(),
         site=site,
-        host={},
+        host=HostFacts(),
         engine=None,
         images={"sut": None, "client": None},
         effective=None,

@@ -13,6 +13,7 @@ from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.record.emulated import union_of_sides
 from tare.record.measurement import as_stored
+from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Side
 from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.record.usage import Usage
@@ -319,7 +320,7 @@ class Phases:
             self.pace.warmed_up(client.instance)
         started.look(last=True)
         if meter is not None:
-            seen = [node.get("parity") for node in self.draft.nodes.values()] or [self.draft.parity.sut]
+            seen = [node.parity for node in self.draft.nodes.values()] or [self.draft.parity.sut]
             if used := meter.end(seen, self.draft.parity.client, proxies_of(self.draft)):
                 self.draft.usage = used
             self.pace.client_ended()
@@ -352,7 +353,7 @@ class Phases:
         nodes = by_node(self._so_far(), self.draft.nodes)
         for node, alone in zip(context.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
-            wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, {}).get("peers"))
+            wrong += undeclared_peers(settings, node.name, self._node(node.name).peers)
             wrong += storage_mismatch(
                 settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity.sut
             )
@@ -381,13 +382,16 @@ class Phases:
         changed = list[str]()
         for name, before in nodes.items():
             again = before.parity.with_sut(seen.get(name) or before.parity.sut)
-            host = self.draft.nodes.get(name, {}).get("on", self.machine.site.sut.name)
+            host = self._node(name).on or self.machine.site.sut.name
             after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
             changed += changed_during(before, before.model_copy(update=after), self._variables(), moved_to)
         if changed:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
             )
+
+    def _node(self, name: str) -> NodeFacts:
+        return self.draft.nodes.get(name, NodeFacts())
 
     def _must_be_like_others(self) -> None:
         if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._variables()):

@@ -46,7 +46,7 @@ def parts_of(record: RunRecord) -> Parts | None:
     sut, client = str(between["sut"]), str(between["client"])
     if between.get("swapped"):
         return (client,), sut
-    nodes = tuple(str(node["on"]) for node in (record.nodes or {}).values() if node.get("on"))
+    nodes = tuple(node.on for node in (record.nodes or {}).values() if node.on)
     return nodes or (sut,), client
 
 

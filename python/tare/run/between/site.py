@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from docker import DockerClient
 
@@ -20,6 +19,7 @@ from tare.images.image_store import ImageStore
 from tare.images.ship import ImageDestination, ship
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
+from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
 from tare.record.network_path import Wire as PathWire
 from tare.run.between.clocks import SiteClock
@@ -175,7 +175,7 @@ def with_swapped_hosts(site: Site) -> Site:
     return replace(site, sut=site.client, client=site.sut)
 
 
-def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) -> None:
+def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, HostFacts]) -> None:
     """Raise `StudyError` if a swap of server and client makes no sense. `facts`: by host name."""
     name, study = site.labels.get("site", ""), plan.study
 
@@ -188,7 +188,7 @@ def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) 
     if alone is not None:
         raise refused(f"the arm {alone} has no client to swap with", "leave `swap` out")
     for key, words in _ALIKE.items():
-        there = {host.name: facts[host.name].get(key) for host in (site.sut, site.client)}
+        there = {host.name: getattr(facts[host.name], key) for host in (site.sut, site.client)}
         if len(set(there.values())) > 1:
             listed = ", ".join(f"{value} on {host}" for host, value in there.items())
             raise refused(f"its hosts differ: {words} {listed}", "use two equal hosts, or leave `swap` out")

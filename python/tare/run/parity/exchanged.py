@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 
 _SERVER = "<address of the SUT's host>"
@@ -27,7 +28,7 @@ def _swapped(record: RunRecord) -> RunRecord:
     sides = between.get("sides") or {}
     return record.model_copy(
         update={
-            "host": record.client_host or {},
+            "host": record.client_host or HostFacts(),
             "client_host": record.host,
             "engine": record.client_engine,
             "client_engine": record.engine,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tare.deployments import Deployment, Instance
 from tare.errors import HostSilent, PodLost, RunFailed, TareError
 from tare.record.network_path import NetworkPath
+from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
 from tare.run.attempt.client import Client
@@ -28,19 +28,19 @@ connections. Each further wait is twice as long, so that arms that open slowly, 
 twice, spend little more CPU time on it than others: 4 looks in the first 5 s, 7 in a minute."""
 
 
-def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
+def by_node(record: RunRecord, nodes: Mapping[str, NodeFacts]) -> Mapping[str, RunRecord]:
     """Node → the record with observations of that node alone; the record itself if the SUT is no server."""
     if not nodes:
         return {_WHOLE: record}
     return {name: _alone(record, node) for name, node in nodes.items()}
 
 
-def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
+def _alone(record: RunRecord, node: NodeFacts) -> RunRecord:
     own = {
-        "host": node.get("host") or record.host,
-        "effective": node.get("effective"),
-        "parity": record.parity.with_sut(node.get("parity")),
-        "path": node.get("path"),
+        "host": node.host or record.host,
+        "effective": node.effective,
+        "parity": record.parity.with_sut(node.parity),
+        "path": node.path,
     }
     return record.model_copy(update=own)
 
@@ -168,7 +168,7 @@ LOOKED_AT_S = 5.0
 """A phase that is shorter may end before anyone looks at its connections."""
 
 
-def unproved(nodes: Mapping[str, Mapping[str, Any]], measured_s: float) -> str | None:
+def unproved(nodes: Mapping[str, NodeFacts], measured_s: float) -> str | None:
     """Say that a short phase ended before its connections were seen; `None` if the path is known.
 
     Raises `RunFailed` for any other path that is not known: such a run is not good.
@@ -182,9 +182,9 @@ def unproved(nodes: Mapping[str, Mapping[str, Any]], measured_s: float) -> str |
     raise RunFailed(unseen)
 
 
-def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
+def why_unseen(nodes: Mapping[str, NodeFacts]) -> str | None:
     """Return why the path of the connections to a node is unknown; `None` if all are known."""
-    return next((why for node in nodes.values() if (why := _why_unseen(node.get("path"))) is not None), None)
+    return next((why for node in nodes.values() if (why := _why_unseen(node.path)) is not None), None)
 
 
 def _why_unseen(path: NetworkPath | None) -> str | None:

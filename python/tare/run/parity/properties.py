@@ -13,6 +13,8 @@ from typing import Any
 
 from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
+from tare.record.host_facts import HostFacts
+from tare.record.node import NodeFacts
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
 from tare.run.parity.surroundings import SURROUNDINGS
@@ -111,8 +113,10 @@ _HOST = {
     "netfilter_nat_prerouting": "rules in nat PREROUTING",
 }
 """Facts of the host that affect results and may change during a study."""
-_FOR_ROOT = frozenset({"netfilter_conntrack", "netfilter_nat_output", "netfilter_nat_prerouting"})
-"""Facts that are missing, not different, where they could not be read."""
+_LATER_OF_HOST = frozenset(
+    {"netfilter_conntrack", "netfilter_nat_output", "netfilter_nat_prerouting", "proactive_reclaim", "tare_is_root"}
+)
+"""Facts that are missing, not different, where they were not read: older records lack them, or only root may."""
 OF_ARM = (f"{_OF_HOST}{_HOST['netfilter_nat_output']}", f"{_OF_HOST}{_HOST['netfilter_nat_prerouting']}")
 """Beginnings of the names of facts that the run's own deployment may change while it lasts (rules of a Service)."""
 
@@ -236,29 +240,28 @@ def plugin_readings(record: RunRecord) -> Iterator[Reading]:
 
 def host_readings(record: RunRecord) -> Iterator[Reading]:
     """Yield facts of hosts, which no study can vary; facts that older records lack are left out."""
-    for key, name in _HOST.items():
-        if key in record.host and not (record.host[key] is None and key in _FOR_ROOT):
-            yield Reading(f"{_OF_HOST}{name}", _host_value(key, record.host[key]))
-        if key in (record.client_host or {}):
-            value = _host_value(key, (record.client_host or {})[key])
-            yield Reading(f"{_OF_HOST}{name} of the client's host", value)
-    for node, host in _other_nodes(record):
-        for key, name in _HOST.items():
-            if key in host:
-                yield Reading(f"{_OF_HOST}{name} of {node}'s host", _host_value(key, host[key]))
+    yield from _facts_of(record.host, "")
+    if record.client_host is not None:
+        yield from _facts_of(record.client_host, " of the client's host")
+    for name, node in _other_nodes(record):
+        if node.host is not None:
+            yield from _facts_of(node.host, f" of {name}'s host")
     yield from _wire_readings(record)
 
 
-def _host_value(key: str, value: Any) -> Any:
-    """Compare whether there are rules, not how many: those of containers beside a study come and go."""
-    return ("some" if value else "none") if key.startswith("netfilter_nat_") and value is not None else value
+def _facts_of(host: HostFacts, whose: str) -> Iterator[Reading]:
+    for key, name in _HOST.items():
+        value = getattr(host, key)
+        if value is None and key in _LATER_OF_HOST:
+            continue
+        if key.startswith("netfilter_nat_"):  # not how many: those of containers beside a study come and go
+            value = "some" if value else "none"
+        yield Reading(f"{_OF_HOST}{name}{whose}", value)
 
 
-def _other_nodes(record: RunRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield further nodes on hosts of their own, with the facts of these hosts."""
-    for node, seen in list((record.nodes or {}).items())[1:]:
-        if "on" in seen:
-            yield node, seen.get("host") or {}
+def _other_nodes(record: RunRecord) -> Iterator[tuple[str, NodeFacts]]:
+    """Yield further nodes on hosts of their own."""
+    yield from ((name, node) for name, node in list((record.nodes or {}).items())[1:] if node.on is not None)
 
 
 def _wire_readings(record: RunRecord) -> Iterator[Reading]:
@@ -268,9 +271,9 @@ def _wire_readings(record: RunRecord) -> Iterator[Reading]:
         if between:
             yield Reading(f"{_OF_HOST}name of {whose}", between[side])
         yield from _way((between.get("sides") or {}).get(side), f"of {whose} to the other")
-    for node, _ in _other_nodes(record):
-        yield Reading(f"{_OF_HOST}name of {node}'s host", (record.nodes or {})[node]["on"])
-        yield from _way((between.get("sides") or {}).get(node), f"of {node}'s host to the client's")
+    for name, node in _other_nodes(record):
+        yield Reading(f"{_OF_HOST}name of {name}'s host", node.on)
+        yield from _way((between.get("sides") or {}).get(name), f"of {name}'s host to the client's")
     for link in between.get("links") or ():
         yield from _way(link.get("route"), f"of {link['asks']} to {link['answers']}")
 

@@ -14,6 +14,7 @@ from tests.unit.analyze.views.traces import S, trace, write
 from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
 from tare.errors import StoreError
 from tare.plan.expand import expand
+from tare.record.node import NodeFacts
 from tare.record.run_record import Phase, PhaseTime, RunRecord
 from tare.report.sections.views import groups
 from tare.report.views.table import render
@@ -139,7 +140,7 @@ def later(trace: Trace, seconds: int) -> Trace:
 def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store", tool=False)
     run = of_arm(store, "bridge").model_copy(
-        update={"between": between(), "nodes": {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}}
+        update={"between": between(), "nodes": {"sut-1": NodeFacts(on="h1"), "sut-2": NodeFacts(on="h2")}}
     )
     for of in ("sut-2", "client"):
         write(later(trace(seconds=10, name=of), 100), store.raw(run, f"monitors/{of}-host/trace"))

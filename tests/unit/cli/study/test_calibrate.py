@@ -15,6 +15,7 @@ from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.cli import app
 from tare.cli.study.calibrate import KindName, _warn_of_load
 from tare.cli.study.calibration_text import render
+from tare.record.host_facts import HostFacts
 
 HERE = Identity(cpu_model="A CPU", cpu_count=2, memory_gib=8, kernel="6.1", engine="docker", engine_version="20.10")
 
@@ -64,5 +65,5 @@ def test_every_kind_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize(("load", "warned"), [(0.4, False), (7.5, True), (None, False)])
 def test_a_busy_machine_is_warned_of(load: float | None, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    _warn_of_load({"load_1min": load, "cpu_count": 2})
+    _warn_of_load(HostFacts(load_1min=load, cpu_count=2))
     assert ("the load is 7.5 on 2 CPUs" in capsys.readouterr().err) is warned

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.run.conftest import Plans, Rig
 
 from tare.deployments.fake import FakeDeployment
+from tare.record.host_facts import HostFacts
 from tare.requirements import Requirement
 from tare.requirements.engines import ENGINE
 from tare.run.attempt.directory import WorkDirectory, closed_to_others, make_work_directory
@@ -27,20 +28,20 @@ NOBODY = 65534
 
 
 @pytest.mark.parametrize(
-    ("host", "engines", "closed"),
+    ("as_root", "engines", "closed"),
     [
-        ({"tare_is_root": True}, (None,), True),
-        ({"tare_is_root": True}, ({"engine_rootless": False},), True),
-        ({"tare_is_root": True}, ({"engine_rootless": True},), False),
-        ({"tare_is_root": True}, ({"engine_rootless": False}, {"engine_rootless": True}), False),
-        ({"tare_is_root": False}, (None,), False),
-        ({}, (None,), False),
+        (True, (None,), True),
+        (True, ({"engine_rootless": False},), True),
+        (True, ({"engine_rootless": True},), False),
+        (True, ({"engine_rootless": False}, {"engine_rootless": True}), False),
+        (False, (None,), False),
+        (None, (None,), False),
     ],
 )
 def test_roots_is_closed_but_to_a_users_engine(
-    host: Mapping[str, Any], engines: Sequence[Mapping[str, Any] | None], closed: bool
+    as_root: bool | None, engines: Sequence[Mapping[str, Any] | None], closed: bool
 ) -> None:
-    assert closed_to_others(host, engines) == closed
+    assert closed_to_others(HostFacts(tare_is_root=as_root), engines) == closed
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_set_uid_program_in_its_data_is_out_of_others_reach(open_place: Path, 
 
 
 def test_an_attempt_of_roots_closes_its_directory(rig: Rig, plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig.swap(host_facts=lambda: {"name": "test", "tare_is_root": True})
+    rig.swap(host_facts=lambda: HostFacts(name="test", tare_is_root=True))
     modes, give = set[int](), WorkDirectory.give
 
     def seen(workdir: WorkDirectory, path: str, image: Any) -> None:
@@ -118,7 +119,7 @@ def test_every_engine_of_a_run_decides_whether_its_directory_is_closed(
              "client": settings.client.model_copy(update={"engine": engines[1]})}  # fmt: skip
     facts = rig.machine.facts_of_engines(settings.model_copy(update=sides), rig.machine.site.sut)
     assert [(each or {}).get("name") for each in facts] == names
-    assert closed_to_others({"tare_is_root": True}, facts) is closed
+    assert closed_to_others(HostFacts(tare_is_root=True), facts) is closed
 
 
 def test_a_bare_side_asks_no_engine_besides_the_named_one(rig: Rig, plans: Plans) -> None:

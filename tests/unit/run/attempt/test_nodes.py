@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 from tests.unit.run.conftest import Rig, make_plan
 from tests.unit.run.test_faults import At
 
 from tare.deployments import Task
 from tare.deployments.fake import FakeDeployment
 from tare.plan.model import Plan
-from tare.record.observation import Observation
 from tare.record.run_record import Phase
 from tare.run.attempt.server import nodes_of
 from tare.run.execute import execute
 from tare.run.parity.compare import unlike_nodes
 from tare.run.parity.observed import by_node
-
-_SEEN = TypeAdapter(Observation)
 
 NAMES = ["sut-1", "sut-2", "sut-3"]
 
@@ -59,8 +56,8 @@ def test_each_node_has_an_address_and_data_of_its_own_and_is_in_the_record(
     (record,) = empty_rig.execute(cluster())
     assert record.outcome.ok, record.outcome.reason
     assert list(record.nodes or {}) == NAMES
-    assert len({node["address"] for node in (record.nodes or {}).values()}) == 3
-    assert all(node["effective"] == record.effective for node in (record.nodes or {}).values())
+    assert len({node.address for node in (record.nodes or {}).values()}) == 3
+    assert all(node.effective == record.effective for node in (record.nodes or {}).values())
     servers = [one.task for one in noted.started if "-sut-" in one.task.name]
     assert [task.name.rpartition("-")[2] for task in servers] == ["1", "2", "3"] * 2  # to load, and to be measured
     assert len({bind.source for task in servers for bind in task.binds if "data" in bind.source}) == 6
@@ -122,13 +119,11 @@ def test_a_node_that_cannot_start_takes_the_others_with_it(empty_rig: Rig, noted
 
 def test_nodes_that_are_not_alike_are_refused(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(cluster())
-    nodes = {
-        name: {**node, "parity": _SEEN.validate_python(node["parity"])}
-        for name, node in (record.nodes or {}).items()
-    }
+    nodes = dict(record.nodes or {})
     assert unlike_nodes(by_node(record, nodes)) == ()
-    nodes["sut-2"] = {**nodes["sut-2"], "effective": {**nodes["sut-2"]["effective"], "delay_ms": "7"}}
+    second = nodes["sut-2"]
+    nodes["sut-2"] = replace(second, effective={**(second.effective or {}), "delay_ms": "7"})
     (difference,) = unlike_nodes(by_node(record, nodes))
     assert difference == "variable delay_ms: not there in sut-1, 7 in sut-2"
-    nodes["sut-2"] = {**nodes["sut-2"], "effective": None}
+    nodes["sut-2"] = replace(second, effective=None)
     assert unlike_nodes(by_node(record, nodes)) == ()  # not read is not different

@@ -12,6 +12,7 @@ from tests.unit.run.conftest import fake_image, make_plan
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
+from tare.record.host_facts import HostFacts
 from tare.record.load_time import Span
 from tare.record.run_record import Phase
 from tare.record.trace import Traces, growth
@@ -238,7 +239,7 @@ def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
 
     machine, layout = rig.machine, Layout(directory / "far")
     client = LocalHost("h2")
-    part = HostPart(client, layout, machine.ledger, None, fake_image, lambda: {"name": "h2"}, lambda: None)
+    part = HostPart(client, layout, machine.ledger, None, fake_image, lambda: HostFacts(name="h2"), lambda: None)
     site = Site(LocalHost("h1"), client, addresses={"h1": "127.0.0.1", "h2": "127.0.0.1"})
     rig.swap(site=site, parts={"h2": part}, monitors={"probe": Untold(), "profile": There()})
 

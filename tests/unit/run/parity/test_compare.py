@@ -160,10 +160,9 @@ def test_a_variable_an_image_and_a_fact_of_the_host_are_named() -> None:
     ("fact", "told"),
     [
         ("thp", "transparent huge pages"), ("thp_defrag", "transparent huge pages, defragmentation"),
-        ("kernel", "kernel"), ("cpu_online", "CPUs online"), ("cpu_governors", "CPU frequency governors"),
-        ("cpu_turbo", "CPU turbo"), ("clocksource", "clock source"), ("proactive_reclaim", "proactive reclaim"),
+        ("kernel", "kernel"), ("cpu_online", "CPUs online"), ("cpu_idle_driver", "CPU idle driver"),
+        ("clocksource", "clock source"),
         ("data_filesystem", "file system of the data path"), ("data_source", "device of the data path"),
-        ("data_mount_options", "mount options of the data path"), ("tare_is_root", "tare runs as root"),
         ("data_io_scheduler", "I/O scheduler of the data path"),
     ],
 )  # fmt: skip
@@ -174,8 +173,29 @@ def test_a_fact_of_the_host_that_decides_a_result_is_named_and_no_factor_excuses
     assert changed_during(one, record("bare", host={fact: "that"}), SERVER) == (
         f"host: {told}: this before, that afterwards",
     )
-    assert found(record("bare", host={}), other, every) == []  # of an older tare, which did not keep it
-    assert found(record("bare", host={fact: None}), other, every) == [f"host: {told}: none in bare, that in bridge"]
+    assert found(record("bare", host={}), other, every) == [f"host: {told}: none in bare, that in bridge"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "told", "value", "text"),
+    [
+        ("cpu_governors", "CPU frequency governors", ["powersave"], "powersave"),
+        ("cpu_turbo", "CPU turbo", True, "True"),
+        ("cpu_numa_balancing", "NUMA balancing", True, "True"),
+        ("cpu_mitigations", "mitigations of the CPU", {"meltdown": "no"}, "meltdown no"),
+        ("sched_autogroup", "scheduler groups by session", True, "True"),
+        ("data_mount_options", "mount options of the data path", ["rw", "noatime"], "rw,noatime"),
+        ("proactive_reclaim", "proactive reclaim", ["damon_reclaim"], "damon_reclaim"),
+        ("tare_is_root", "tare runs as root", True, "True"),
+    ],
+)
+def test_so_is_one_that_is_no_text_unless_an_older_tare_did_not_keep_it(
+    fact: str, told: str, value: object, text: str
+) -> None:
+    older, other = record("bare", host={}), record("bridge", host={fact: value})
+    later = fact in ("proactive_reclaim", "tare_is_root")
+    assert found(older, other) == ([] if later else [f"host: {told}: none in bare, {text} in bridge"])
+    assert found(other, record("bridge", host={fact: value and type(value)()})) != []
 
 
 @pytest.mark.parametrize(

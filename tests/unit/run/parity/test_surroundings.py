@@ -74,11 +74,3 @@ def test_engines_limit_processes_in_their_own_way_and_swap_as_bare_has_it() -> N
 def test_a_filter_of_a_container_may_keep_it_from_io_uring_by_nature() -> None:
     bare = record("bare", sut={"disk_interface": "io_uring", "seccomp_filters": "0"})
     assert differences_of(bare, record("bridge", sut={"disk_interface": "libaio", "seccomp_filters": "1"})) == []
-
-
-@pytest.mark.parametrize("fact", ["sched_autogroup", "cpu_numa_balancing", "cpu_idle_driver", "cpu_mitigations"])
-def test_facts_of_the_host_are_compared_where_both_have_them(fact: str) -> None:
-    one, other = record("bare", host={fact: "a"}), record("bridge", host={fact: "b"})
-    (difference,) = differences_of(one, other)
-    assert difference.endswith("a in bare, b in bridge")
-    assert differences_of(one, record("bridge", host={})) == []
