@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tare.deployments import Endpoint
 from tare.record.duet import DuetTimes, SwapHalf
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.load_time import LoadTime
 from tare.record.measurement import (
@@ -39,7 +40,7 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
-    "facts.md": {"Host": (("", HostFacts),)},
+    "facts.md": {"Host": (("", HostFacts),), "Engine": (("", EngineFacts),)},
     "record.md": {
         "`parity`": (("", Parity), ("SIDE.", Observation)),
         "`path`": (
@@ -100,7 +101,7 @@ def renewed(name: str) -> str:
     """Return a page with its generated sections renewed."""
     text = (REFERENCE / name).read_text()
     for heading, parts in SECTIONS[name].items():
-        pattern = re.compile(rf"(^## {re.escape(heading)}\n\n).*?(?=^#+ )", re.MULTILINE | re.DOTALL)
+        pattern = re.compile(rf"(^## {re.escape(heading)}\n\n).*?(?=^#+ |\Z)", re.MULTILINE | re.DOTALL)
         text, count = pattern.subn(lambda found, parts=parts: f"{found[1]}{section(parts)}\n", text)  # type: ignore[misc] # the default binds the loop's value
         if count != 1:
             raise ValueError(f"docs/reference/{name} has {count} sections {heading}")

@@ -25,6 +25,7 @@ from tare.doctor.resources import GIB, disk_line, memory_line, resource_lines
 from tare.doctor.spin import spin
 from tare.doctor.trials import builder_line, kvm_line, noise_line
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan
 from tare.requirements.resources import HOME
@@ -58,19 +59,19 @@ GOOD_HOST = replace(
     cgroup_controllers=("cpu", "cpuset", "io", "memory", "pids"),
     perf_event_paranoid=2,
 )
-GOOD_ENGINE: Mapping[str, Any] = {
-    "engine": "docker",
-    "engine_version": "28.2.2",
-    "engine_api_version": "1.50",
-    "engine_storage_driver": "overlay2",
-    "engine_userland_proxy": True,
-    "engine_userland_proxy_from": "default",
-    "engine_cgroup_version": "2",
-    "engine_cgroup_driver": "systemd",
-    "engine_rootless": False,
-    "engine_security": ["name=seccomp,profile=builtin", "name=cgroupns"],
-    "engine_containers_running": 0,
-}
+GOOD_ENGINE = EngineFacts(
+    engine="docker",
+    engine_version="28.2.2",
+    engine_api_version="1.50",
+    engine_storage_driver="overlay2",
+    engine_userland_proxy=True,
+    engine_userland_proxy_from="default",
+    engine_cgroup_version="2",
+    engine_cgroup_driver="systemd",
+    engine_rootless=False,
+    engine_security=("name=seccomp,profile=builtin", "name=cgroupns"),
+    engine_containers_running=0,
+)
 SPUN = {"seconds": 1.5, "pauses": 3, "lost_s": 0.001, "longest_ms": 0.4}
 
 
@@ -177,8 +178,8 @@ def test_a_fact_gets_its_verdict_and_advice_where_there_is_something_to_do(
         ("other containers", {"engine_containers_running": 2}),
     ],
 )
-def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mapping[str, object]) -> None:
-    line = by_name(engine_lines({**GOOD_ENGINE, **facts}))[name]
+def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mapping[str, Any]) -> None:
+    line = by_name(engine_lines(replace(GOOD_ENGINE, **facts)))[name]
     assert line.verdict is Verdict.WARNING
     assert line.advice
 

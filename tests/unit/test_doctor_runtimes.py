@@ -13,6 +13,7 @@ import pytest
 from tare.deployments.containerd.ctr import SOCKETS
 from tare.doctor import Line, Verdict, runtimes
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Completed
 from tare.sites.engines import ENGINES, ROOTLESS, Service
 from tare.sites.fake import Answer, FakeHost
@@ -38,7 +39,7 @@ def lines(
 ) -> dict[str, Line]:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     monkeypatch.setattr(runtimes, "connect_to", connect)
-    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: {"engine_id_maps": maps})
+    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: EngineFacts(engine_id_maps=maps))
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import (
@@ -20,6 +20,7 @@ from tare.calibrate.pooled import (
     run_seconds,
     smallest,
 )
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.study.values import Strict
@@ -76,17 +77,16 @@ def pair_of(server: Identity, client: Identity, *, one_kernel: bool) -> Identity
     return server.model_copy(update={"client": client, "one_kernel": one_kernel})
 
 
-def identity_of(host: HostFacts, engine: Mapping[str, Any] | None) -> Identity:
+def identity_of(host: HostFacts, engine: EngineFacts | None) -> Identity:
     """Make the identity from the facts in a run's record."""
     memory = host.memory_total_bytes
-    engine = engine or {}
     return Identity(
         cpu_model=host.cpu_model,
         cpu_count=host.cpu_count,
         memory_gib=None if memory is None else round(memory / _GIB),
         kernel=host.kernel,
-        engine=engine.get("engine"),
-        engine_version=engine.get("engine_version"),
+        engine=engine and engine.engine,
+        engine_version=engine and engine.engine_version,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from tare.deployments.cgroup.removal import clear_watchers
 from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
 from tare.deployments.network.lan import attach_to_lan
 from tare.errors import EnvironmentLacks
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Host
 from tare.sites.engine import engine_facts
 from tare.sites.ledger import Ledger
@@ -38,19 +38,19 @@ class SharedResources:
         return placement_of(self._host, self._ledger, None if self.rootless else self._engine)
 
     @cached_property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts that the engine reports; empty without an engine."""
-        return {} if self._engine is None else engine_facts(self._engine)
+    def facts(self) -> EngineFacts:
+        """Facts that the engine reports; none without an engine."""
+        return EngineFacts() if self._engine is None else engine_facts(self._engine)
 
     @property
     def of_podman(self) -> bool:
         """Whether the engine is Podman."""
-        return self.facts.get("engine") == "podman"
+        return self.facts.engine == "podman"
 
     @property
     def rootless(self) -> bool:
         """Whether the engine runs as a user."""
-        return bool(self.facts.get("engine_rootless"))
+        return bool(self.facts.engine_rootless)
 
     def bridge(self, parent: str) -> Bridge:
         """The run's bridge.

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from tare.doctor import Line, ok, warning
+from tare.record.engine_facts import EngineFacts
 
 _OVERLAYS = frozenset({"overlay2", "overlay", "overlayfs", "fuse-overlayfs"})
 
 
-def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
+def engine_lines(facts: EngineFacts) -> Iterator[Line]:
     """Lines on the facts of `engine_facts`."""
-    yield _storage(facts["engine_storage_driver"])
+    yield _storage(facts.engine_storage_driver)
     yield _proxy(facts)
-    yield ok(
-        "engine's cgroups", f"version {facts['engine_cgroup_version']}, driver {facts['engine_cgroup_driver']}"
-    )
-    if facts["engine_rootless"]:
+    yield ok("engine's cgroups", f"version {facts.engine_cgroup_version}, driver {facts.engine_cgroup_driver}")
+    if facts.engine_rootless:
         yield warning(
             "engine's rights",
             "it runs without root: its network and cgroups differ from those of a bare process",
             "use an engine that runs as root, so that arms differ only in what the study names",
         )
-    if any("name=userns" in option for option in facts["engine_security"]):
+    if any("name=userns" in option for option in facts.engine_security):
         yield warning(
             "engine's users",
             "it maps the users of containers to others (userns-remap), who may not enter the run directories "
             "of root's tare, nor own their files",
             "use an engine without userns-remap",
         )
-    if running := facts["engine_containers_running"]:
+    if running := facts.engine_containers_running:
         yield warning("other containers", f"{running} running", "stop them while measuring")
 
 
@@ -44,8 +42,8 @@ def _storage(driver: str | None) -> Line:
     )
 
 
-def _proxy(facts: Mapping[str, Any]) -> Line:
-    proxy, source = facts["engine_userland_proxy"], facts["engine_userland_proxy_from"]
+def _proxy(facts: EngineFacts) -> Line:
+    proxy, source = facts.engine_userland_proxy, facts.engine_userland_proxy_from
     if proxy is None:
         return warning(
             "userland-proxy",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import docker
 from docker.errors import DockerException
@@ -19,6 +17,7 @@ from tare.doctor.requirement_lines import Examined, requirement_lines
 from tare.doctor.resources import resource_lines
 from tare.doctor.trials import noise_line
 from tare.errors import TareError
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan
 from tare.sites import Host
@@ -42,7 +41,7 @@ class Examination:
 
     lines: tuple[Line, ...]
     host: HostFacts
-    engine: Mapping[str, Any] | None
+    engine: EngineFacts | None
     bare: bool = True
 
     @property
@@ -96,7 +95,7 @@ def _is_here(host: Host) -> bool:
     return not host.is_remote and boot_id(host) == own_process().boot_id
 
 
-def _engine(engine: docker.DockerClient | TareError, host: Host) -> tuple[Mapping[str, Any] | None, str | None]:
+def _engine(engine: docker.DockerClient | TareError, host: Host) -> tuple[EngineFacts | None, str | None]:
     """The engine's facts, or why there are none."""
     if isinstance(engine, TareError):
         return None, str(engine)

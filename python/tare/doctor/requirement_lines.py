@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from tare.deployments.containerd.requirement import CONTAINERD_SERVICE
 from tare.deployments.kube.requirement import CLUSTER
@@ -23,6 +22,7 @@ from tare.doctor.sampling import sampling_lines
 from tare.doctor.trials import builder_line, kvm_line
 from tare.images.requirement import IMAGES
 from tare.monitors.profile.profile import STACKS
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.requirements import HostPlan, Lack, Requirement
 from tare.requirements.cpus import CPUS
@@ -41,7 +41,7 @@ class Examined:
     there: HostPlan
     ledger: Ledger
     facts: HostFacts
-    engine: Mapping[str, Any] | None
+    engine: EngineFacts | None
     spec: SshSpec | None = None
 
 
@@ -74,9 +74,9 @@ def _missing(requirement: Requirement, lacks: tuple[Lack, ...]) -> Line:
 
 
 def _engine(examined: Examined) -> Iterator[Line]:
-    facts = examined.engine or {}
-    named = str(facts.get("engine")).capitalize()
-    yield ok(ENGINE.name, f"{named} {facts.get('engine_version')}, API {facts.get('engine_api_version')}")
+    if (facts := examined.engine) is not None:
+        named = str(facts.engine).capitalize()
+        yield ok(ENGINE.name, f"{named} {facts.engine_version}, API {facts.engine_api_version}")
 
 
 def _named_engine(name: str, examined: Examined) -> Iterator[Line]:

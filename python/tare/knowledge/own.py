@@ -26,6 +26,7 @@ from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Evidence, Me
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.record.emulated import emulated_arms
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 from tare.run.ending import ending_of
@@ -237,12 +238,12 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
     arms = {arm.name: arm for arm in plan.study.arms}
     arm, baseline = arms[finding.arm], arms[finding.baseline]
     run = next(record for record in records if record.arm == finding.arm and record.outcome.ok)
-    engine, pair = run.engine or {}, identity_of_run(run)
+    engine, pair = run.engine or EngineFacts(), identity_of_run(run)
     setup = setup_of(arm).model_dump(exclude_none=True)
     if setup["engine"] != "none":
-        setup |= {"engine": engine.get("engine") or "docker"}
-        setup |= {"engine_version": version} if (version := engine.get("engine_version")) else {}
-        default = engine.get("engine_default_runtime")
+        setup |= {"engine": engine.engine or "docker"}
+        setup |= {"engine_version": version} if (version := engine.engine_version) else {}
+        default = engine.engine_default_runtime
         setup |= {"runtime": default} if default and arm.settings.sut.runtime is None else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
     load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}

@@ -121,8 +121,8 @@ class StoreReader:
         if known.last is None:
             return None
         record = store.record(known.last.made.run_id, known.last.attempt)
-        root = (record.engine or {}).get("engine_data_root")
-        self.looker.engine_root = root if isinstance(root, str) else self.looker.engine_root
+        root = record.engine and record.engine.engine_data_root
+        self.looker.engine_root = root or self.looker.engine_root
         return _with_windows(record)
 
 

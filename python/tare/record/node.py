@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
 from tare.record.observation import Observation
@@ -36,7 +37,7 @@ class NodeFacts:
     """Name of its host, if nodes have separate hosts; else `null`, as are the next three."""
     host: HostFacts | None = None
     """Facts of that host."""
-    engine: Mapping[str, Any] | None = None
+    engine: EngineFacts | None = None
     """Facts of the engine there."""
     peers: Mapping[str, NetworkPath | None] | None = None
     """Other node → the path of the connections that this node made to it; `null` if it made none."""

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ConfigDict
 
 from tare.record.duet import DuetTimes
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.import_source import ImportSource
 from tare.record.measurement import Measurement
@@ -110,10 +111,10 @@ class RunRecord(Strict):
     site: str | None = None
     """Name of the site in the sites file; `None` for a run on tare's own machine."""
     host: HostFacts
-    engine: Mapping[str, Any] | None
+    engine: EngineFacts | None
     client_host: HostFacts | None = None
     """Facts of the client's host, in the form of `host`; `None` where client and SUT share a host."""
-    client_engine: Mapping[str, Any] | None = None
+    client_engine: EngineFacts | None = None
     """Facts of the engine on the client's host."""
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.analyze.hosts import named_hosts
 from tare.analyze.numbers import is_mapping
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
@@ -25,7 +26,7 @@ BY_OTHERS = (
 """Shown in place of all properties, for imported results."""
 _SHOWN_VALUES = 3
 _FIGURES = sorted(each.name for each in fields(Observation))
-_FACTS = sorted(each.name for each in fields(HostFacts))
+_FACTS = {kind: sorted(each.name for each in fields(kind)) for kind in (HostFacts, EngineFacts)}
 _NAMED = re.compile(rf"(?<![\w-])tare-{TOKEN.pattern}(-[a-z0-9]+)?(?![a-z0-9])")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -88,7 +89,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     return Setting(
         host=compare(("", facts_in(record.host)) for record in _first_with(used, lambda one: one.host)),
         engine=compare(
-            ("", record.engine) for record in _first_with(used, lambda one: one.engine) if record.engine
+            ("", facts_in(record.engine)) for record in _first_with(used, lambda one: one.engine) if record.engine
         ),
         images=_images(_first_with(used, lambda one: one.images)),
         effective=compare(
@@ -157,9 +158,9 @@ def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ..
     return tuple((side, compare(("", facts_in(host)) for host in each)) for side, each in found.items())
 
 
-def facts_in(host: HostFacts) -> Mapping[str, Any]:
-    """Return the facts of a host by name, in the order of the alphabet; none of an unknown host."""
-    return {} if host == HostFacts() else {name: getattr(host, name) for name in _FACTS}
+def facts_in(known: HostFacts | EngineFacts) -> Mapping[str, Any]:
+    """Return the facts of a host or an engine by name, in the order of the alphabet; none of an unknown host."""
+    return {} if known == HostFacts() else {name: getattr(known, name) for name in _FACTS[type(known)]}
 
 
 def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:

@@ -36,7 +36,7 @@ def _runtimes(there: HostPlan) -> Iterator[Lack]:
     named = {placed.runtime for placed in default if placed.runtime and "." not in placed.runtime}
     if not named or there.engine is None:
         return
-    known = engine_facts(there.engine)["engine_runtimes"]
+    known = engine_facts(there.engine).engine_runtimes
     for name in sorted(named - set(known)):
         yield Lack(
             f"the engine has no runtime `{name}`, but {', '.join(sorted(known))} "

@@ -22,6 +22,7 @@ from tare.images import Image
 from tare.images.prepare import into
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
 from tare.requirements.engines import ENGINE
@@ -40,8 +41,6 @@ from tare.study.model import ArmSettings, Placement, SutSpec
 from tare.study.values import OWN_ADDRESS
 from tare.workloads import Workload
 
-Tree = Mapping[str, Any]
-
 _QUICK_S = 10.0
 _HAS_ROOM = (
     'mkdir -p -- "$1" && f=$(mktemp "$1/.XXXXXX") || exit; head -c 4096 /dev/zero >"$f"; c=$?; rm -f "$f"; exit $c'
@@ -54,14 +53,14 @@ def cannot_repin(instance: Instance, cpus: str) -> None:
     raise RunFailed(f"{instance.task.name} cannot be moved to CPUs {cpus} on this machine")
 
 
-def facts_reader(engine: DockerClient | None, host: Host, *, needed: bool) -> Callable[[], Tree | None]:
+def facts_reader(engine: DockerClient | None, host: Host, *, needed: bool) -> Callable[[], EngineFacts | None]:
     """Return how runs read the facts of a host's engine, if any.
 
     An engine that no run needs is asked now, and what it says stands for all runs: it may go away meanwhile.
     """
     if engine is not None and needed:
         return lambda: engine_facts(engine, host)
-    facts: Tree | None = None
+    facts: EngineFacts | None = None
     with suppress(DockerException, RequestException):  # away already, as if it had never been there
         facts = None if engine is None else engine_facts(engine, host)
     return lambda: facts
@@ -89,7 +88,7 @@ class HostPart:
     engine: DockerClient | None
     prepare: Callable[[str], Image]
     host_facts: Callable[[], HostFacts]
-    engine_facts: Callable[[], Tree | None]
+    engine_facts: Callable[[], EngineFacts | None]
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ class Machine:
         ledger, engine = self._engine_of(placed, host)
         return into(image, layout=self.layout, ledger=ledger, engine=cast("DockerClient", engine))
 
-    def facts_of_engines(self, settings: ArmSettings, host: Host | None = None) -> tuple[Tree | None, ...]:
+    def facts_of_engines(self, settings: ArmSettings, host: Host | None = None) -> tuple[EngineFacts | None, ...]:
         """Return facts of each engine that sides use on a host; of a separate host, of its one engine.
 
         The record keeps the first: of an engine that a side names, else of the default engine.

@@ -14,6 +14,7 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Host, Process
 from tare.sites.marks import LABEL, RUN_LABEL
 from tare.sites.process import to_ident
@@ -124,8 +125,8 @@ _PID_FILES = ("/run/docker.pid", "/run/docker-ssd.pid", "/run/tare/dockerd.pid")
 _CONFIG = "/etc/docker/daemon.json"
 
 
-def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mapping[str, Any]:
-    """Facts that the engine reports. Keys: docs/reference/facts.md.
+def engine_facts(client: docker.DockerClient, host: Host | None = None) -> EngineFacts:
+    """Read the facts that the engine reports.
 
     `host`: the machine that the engine runs on. Without it, or if the engine is reached over a network, facts that
     only its process shows are `None`. Raises the errors of the `docker` package if the engine stops answering.
@@ -133,35 +134,38 @@ def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mappi
     version, info = client.version(), client.info()
     parts = {part.get("Name"): part.get("Version") for part in version.get("Components") or ()}
     status = dict(pair for pair in info.get("DriverStatus") or () if len(pair) == 2)
-    security = list(info.get("SecurityOptions") or ())
+    security = tuple(info.get("SecurityOptions") or ())
     podman = "Podman Engine" in parts
     own = libpod_info(client) if podman else {}
-    return {
-        "engine": "podman" if podman else "docker",
-        "engine_version": parts.get("Podman Engine") if podman else version.get("Version"),
-        "engine_api_version": version.get("ApiVersion"),
-        "engine_components": parts,
-        "engine_storage_driver": info.get("Driver"),
-        "engine_storage_status": status,
-        "engine_image_store": _image_store(podman=podman, status=status),
-        "engine_data_root": info.get("DockerRootDir"),
-        "engine_cgroup_driver": info.get("CgroupDriver"),
-        "engine_cgroup_version": info.get("CgroupVersion"),
-        "engine_runtimes": sorted(info.get("Runtimes") or ()),
-        "engine_default_runtime": info.get("DefaultRuntime"),
-        "engine_security": security,
-        "engine_rootless": any("rootless" in option for option in security) or _rootless(own),
-        "engine_id_maps": _at(own, "host", "idMappings") or None,
-        "engine_storage_program": _at(own, "store", "graphOptions", "overlay.mount_program", "Executable"),
-        "engine_cgroup_controllers": _at(own, "host", "cgroupControllers"),
-        "engine_user_network": _at(own, "host", "slirp4netns", "version"),
-        "engine_live_restore": info.get("LiveRestoreEnabled"),
-        "engine_firewall": (info.get("FirewallBackend") or {}).get("Driver"),
-        "engine_logging_driver": info.get("LoggingDriver"),
-        "engine_containers_running": info.get("ContainersRunning"),
-        "engine_warnings": list(info.get("Warnings") or ()),
-        **_userland_proxy(client, None if podman else host),
-    }
+    controllers = _at(own, "host", "cgroupControllers")
+    proxy, told_by = _userland_proxy(client, None if podman else host)
+    return EngineFacts(
+        engine="podman" if podman else "docker",
+        engine_version=parts.get("Podman Engine") if podman else version.get("Version"),
+        engine_api_version=version.get("ApiVersion"),
+        engine_components=parts,
+        engine_storage_driver=info.get("Driver"),
+        engine_storage_status=status,
+        engine_image_store=_image_store(podman=podman, status=status),
+        engine_data_root=info.get("DockerRootDir"),
+        engine_cgroup_driver=info.get("CgroupDriver"),
+        engine_cgroup_version=info.get("CgroupVersion"),
+        engine_runtimes=tuple(sorted(info.get("Runtimes") or ())),
+        engine_default_runtime=info.get("DefaultRuntime"),
+        engine_security=security,
+        engine_rootless=any("rootless" in option for option in security) or _rootless(own),
+        engine_id_maps=_at(own, "host", "idMappings") or None,
+        engine_storage_program=_at(own, "store", "graphOptions", "overlay.mount_program", "Executable"),
+        engine_cgroup_controllers=controllers and tuple(controllers),
+        engine_user_network=_at(own, "host", "slirp4netns", "version"),
+        engine_live_restore=info.get("LiveRestoreEnabled"),
+        engine_firewall=(info.get("FirewallBackend") or {}).get("Driver"),
+        engine_logging_driver=info.get("LoggingDriver"),
+        engine_containers_running=info.get("ContainersRunning"),
+        engine_warnings=tuple(info.get("Warnings") or ()),
+        engine_userland_proxy=proxy,
+        engine_userland_proxy_from=told_by,
+    )
 
 
 _LIBPOD = "v4.0.0/libpod"
@@ -199,26 +203,23 @@ def _image_store(*, podman: bool, status: Mapping[str, str]) -> str | None:
     return "containerd" if "snapshotter" in status.get("driver-type", "") else "graphdriver"
 
 
-def _userland_proxy(client: docker.DockerClient, host: Host | None) -> Mapping[str, Any]:
-    """Whether docker-proxy carries published ports: by argument, by configuration, else by default, which is yes.
+def _userland_proxy(client: docker.DockerClient, host: Host | None) -> tuple[bool | None, str | None]:
+    """Return whether docker-proxy carries published ports, and what says so: argument, configuration, or default.
 
     The API does not report it. Docker refuses to start if both argument and configuration set it.
     """
     argv = None if host is None or not _local(client) else _daemon_argv(host)
     if host is None or argv is None:
-        return {"engine_userland_proxy": None, "engine_userland_proxy_from": None}
+        return None, None
     for word in argv:
         name, _, value = word.lstrip("-").partition("=")
         if name == "userland-proxy":
-            return {"engine_userland_proxy": value != "false", "engine_userland_proxy_from": "argument"}
+            return value != "false", "argument"
     try:
         configured = json.loads(text(host, _option(argv, "config-file") or _CONFIG) or "{}").get("userland-proxy")
     except (ValueError, AttributeError):
-        return {"engine_userland_proxy": None, "engine_userland_proxy_from": None}
-    return {
-        "engine_userland_proxy": True if configured is None else bool(configured),
-        "engine_userland_proxy_from": "default" if configured is None else "configuration",
-    }
+        return None, None
+    return (True, "default") if configured is None else (bool(configured), "configuration")
 
 
 def _local(client: docker.DockerClient) -> bool:

@@ -7,9 +7,10 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tare.errors import EnvironmentLacks
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Host, Process
 from tare.sites.engine import connect, engine_facts
 from tare.sites.ledger import Kind, Ledger, Made
@@ -108,18 +109,18 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
         hint = f"{known.start}, or set {known.variable} to its address; see `tare doctor`"
         raise EnvironmentLacks(f"no engine `{name}`: {error.what}", hint=hint) from error
     facts = engine_facts(client)
-    if (facts["engine"], facts["engine_rootless"]) != (known.product, known.rootless):
+    if (facts.engine, facts.engine_rootless) != (known.product, known.rootless):
         client.close()
-        description = f"{facts['engine']}{', rootless' if facts['engine_rootless'] else ''}"
+        description = f"{facts.engine}{', rootless' if facts.engine_rootless else ''}"
         raise EnvironmentLacks(
             f"{description} answers at {address}, not the engine `{name}`", hint=f"set {known.variable}"
         )
     return client
 
 
-def why_no_user_ranges(facts: Mapping[str, Any]) -> str | None:
+def why_no_user_ranges(facts: EngineFacts) -> str | None:
     """Why a user's engine can run no program of another user; `None` if it can, or does not report it."""
-    maps = facts.get("engine_id_maps") or {}
+    maps = facts.engine_id_maps or {}
     for kind, file in (("uidmap", "subuid"), ("gidmap", "subgid")):
         rows = maps.get(kind)
         if rows is not None and sum(row["size"] for row in rows) <= 1:
@@ -144,7 +145,7 @@ class Engines:
             self._open[name] = connect_to(name)
         return self._open[name]
 
-    def facts(self, name: str) -> Mapping[str, Any]:
+    def facts(self, name: str) -> EngineFacts:
         """Facts that the engine reports."""
         return engine_facts(self.client(name), self._host)
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import RowMapping
 
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
 
@@ -20,7 +21,7 @@ SETUP = ("study", "scale", "plan_digest", "levels", "settings")
 """Keys that all runs of an arm under one plan have in common: one body of `facts`."""
 REFERENCES = (*SHARED, "setup", "effective")
 """Columns of `runs` that hold a digest of `facts`. Up to format 4, the last two are in the record itself."""
-_TYPES: Mapping[str, TypeAdapter[Any]] = {"host": TypeAdapter(HostFacts)}
+_TYPES: Mapping[str, TypeAdapter[Any]] = {"host": TypeAdapter(HostFacts), "engine": TypeAdapter(EngineFacts)}
 """Types of the parts that are more than JSON."""
 _STAND_IN = {
     "host": '"host":{},',

@@ -169,7 +169,7 @@ def test_what_a_killed_tare_left_in_podman_is_swept(
 
 def test_it_says_what_it_is(podman: DockerClient, host: Host) -> None:
     facts = engine_facts(podman, host)
-    assert (facts["engine"], facts["engine_rootless"], facts["engine_cgroup_driver"]) == (
+    assert (facts.engine, facts.engine_rootless, facts.engine_cgroup_driver) == (
         "podman",
         False,
         "cgroupfs",

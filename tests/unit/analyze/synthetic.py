@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tare.deployments import Endpoint
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.measurement import Histogram, Latency, Measurement
 from tare.record.network_path import Hop, NetworkPath
@@ -234,13 +235,12 @@ HOST = HostFacts(
     cgroup_layout="v1",
     data_filesystem="ext4",
 )
-ENGINE: Mapping[str, Any] = {
-    "engine": "docker",
-    "engine_version": "20.10.24+dfsg1",
-    "engine_storage_driver": "overlay2",
-    "engine_userland_proxy": True,
-    "engine_warnings": [],
-}
+ENGINE = EngineFacts(
+    engine="docker",
+    engine_version="20.10.24+dfsg1",
+    engine_storage_driver="overlay2",
+    engine_userland_proxy=True,
+)
 IMAGE: Mapping[str, Any] = {
     "reference": "mariadb",
     "digest": "sha256:" + "cd" * 32,

@@ -3,10 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tare.calibrate.summary import identity_of
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 
 HOST = HostFacts(cpu_model="A CPU", cpu_count=2, memory_total_bytes=25_000_000_000, kernel="6.1", boot_id="x")
-ENGINE = {"engine": "docker", "engine_version": "20.10"}
+ENGINE = EngineFacts(engine="docker", engine_version="20.10")
 
 
 def test_a_boot_changes_nothing() -> None:

@@ -62,7 +62,7 @@ def test_each_file_is_a_run_and_other_files_are_left_alone(tmp_path: Path, resul
 def test_what_is_not_known_of_such_a_run_stays_empty(tmp_path: Path, results: Path) -> None:
     record = imported(tmp_path, results).runs[0].record
     assert (record.phases, record.host, dict(record.settings)) == ((), HostFacts(), {})
-    assert record.engine is record.effective is None
+    assert (record.engine, record.effective) == (None, None)
     assert record.path is None
     assert record.usage is None
     assert record.parity == Parity()

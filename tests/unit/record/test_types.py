@@ -17,10 +17,10 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "RunRecord": {
-        "between", "chronicle", "client_engine", "engine", "images", "monitors", "pilot", "rotation", "settings",
+        "between", "chronicle", "images", "monitors", "pilot", "rotation", "settings",
         "snapshot",
     },
-    "NodeFacts": {"chronicle", "engine"},
+    "NodeFacts": {"chronicle"},
     "Observation": {"containerd", "guest", "pod"},
 }  # fmt: skip
 """Type of a record → its parts that cross the stages as `Mapping[str, Any]`."""

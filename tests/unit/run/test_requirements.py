@@ -16,6 +16,7 @@ from tare.images.requirement import IMAGES
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import with_control
 from tare.plan.model import Plan
+from tare.record.engine_facts import EngineFacts
 from tare.requirements import HostPlan, Use, engines, some_of
 from tare.requirements.engines import LOG_DRIVERS, RUNTIMES
 from tare.requirements.resources import free_bytes
@@ -330,9 +331,9 @@ def test_an_arm_of_a_named_engine_does_not_need_the_default_one(plan: Plan) -> N
 def test_a_runtime_that_the_engine_lacks_is_named_before_anything_is_started(
     monkeypatch: pytest.MonkeyPatch, runtime: str | None, engine: Any, there: Any, problem: str | None
 ) -> None:
-    def facts(_: object) -> dict[str, Any]:
+    def facts(_: object) -> EngineFacts:
         assert there != "not asked"
-        return {"engine_runtimes": there}
+        return EngineFacts(engine_runtimes=tuple(there))
 
     monkeypatch.setattr(engines, "engine_facts", facts)
     sut = SutSpec(image="i", deployment="container", runtime=runtime, engine=engine)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tare.errors import EnvironmentLacks
+from tare.record.engine_facts import EngineFacts
 from tare.sites import engines
 from tare.sites.engines import (
     ENGINES,
@@ -70,7 +71,9 @@ def test_an_engine_is_believed_by_what_it_says_of_itself(
 ) -> None:
     client: Any = Client()
     monkeypatch.setattr(engines, "connect", lambda _address, timeout_s: client)
-    monkeypatch.setattr(engines, "engine_facts", lambda _client: {"engine": product, "engine_rootless": rootless})
+    monkeypatch.setattr(
+        engines, "engine_facts", lambda _client: EngineFacts(engine=product, engine_rootless=rootless)
+    )
     if right:
         assert connect_to(name) is client
     else:
@@ -90,8 +93,8 @@ def test_a_user_without_numbers_for_others_is_told_how_to_have_them(
         kind: None if sizes is None else [{"container_id": 0, "host_id": 990, "size": size} for size in sizes]
         for kind, sizes in (("uidmap", uids), ("gidmap", gids))
     }
-    why = why_no_user_ranges({"engine_id_maps": maps})
-    assert why_no_user_ranges({"engine_id_maps": None}) is why_no_user_ranges({}) is None
+    why = why_no_user_ranges(EngineFacts(engine_id_maps=maps))
+    assert why_no_user_ranges(EngineFacts()) is None
     if file is None:
         assert why is None
     else:

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.sites.host_contract import HostContract
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.sidecar import server
@@ -207,7 +208,7 @@ def test_whether_there_is_a_hand_is_found_out_by_trying_and_it_does_not_stay(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, rootless: bool, kind: Callable[[], Served], words: str | None
 ) -> None:
     made = kind()
-    monkeypatch.setattr("tare.sites.sidecar.host.engine_facts", lambda _: {"engine_rootless": rootless})
+    monkeypatch.setattr("tare.sites.sidecar.host.engine_facts", lambda _: EngineFacts(engine_rootless=rootless))
     why = why_no_sidecar(UserHost(made, layout), cast("Any", object()))
     assert why is None if words is None else words in (why or "")
     assert made.closed == (0 if rootless else 1)

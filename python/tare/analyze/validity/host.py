@@ -25,7 +25,7 @@ OF_ENGINE = (
     "engine_cgroup_version", "engine_default_runtime", "engine_security", "engine_live_restore", "engine_firewall",
     "engine_logging_driver", "engine_userland_proxy", "engine_storage_program",
 )  # fmt: skip
-_HOST_FACTS = attrgetter(*OF_HOST)
+_HOST_FACTS, _ENGINE_FACTS = attrgetter(*OF_HOST), attrgetter(*OF_ENGINE)
 Facts = tuple[Any, ...]
 _SHOWN = 4
 _LONGEST = 60
@@ -63,9 +63,9 @@ def _surroundings(run: RunRecord) -> Iterator[tuple[str, str, Facts]]:
     for host, engine in ((run.host, run.engine), (run.client_host, run.client_engine)):
         if host is not None:
             yield "host", str(host.name), _HOST_FACTS(host)
-        if engine:
-            rootless = " without root" if engine.get("engine_rootless") else ""
-            yield "engine", f"{engine.get('engine')}{rootless}", tuple(map(engine.get, OF_ENGINE))
+        if engine is not None:
+            rootless = " without root" if engine.engine_rootless else ""
+            yield "engine", f"{engine.engine}{rootless}", _ENGINE_FACTS(engine)
     for node in list((run.nodes or {}).values())[1:]:
         if node.host is not None:
             yield "host", str(node.on), _HOST_FACTS(node.host)

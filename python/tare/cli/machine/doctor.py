@@ -102,7 +102,7 @@ def tree(examination: Examination) -> dict[str, object]:
         "lines": [asdict(line) for line in examination.lines],
         "traps": [dict(each.tree) for each in host_traps(examination.host)],
         "host": to_tree(examination.host),
-        "engine": None if examination.engine is None else dict(examination.engine),
+        "engine": None if examination.engine is None else to_tree(examination.engine),
     }
 
 

@@ -19,6 +19,7 @@ from tare.deployments.cgroup.removal import warden
 from tare.deployments.enter import run_inside
 from tare.deployments.rlimits import UNLIMITED, ceilings, process_ceilings, rlimits
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.record.engine_facts import EngineFacts
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.engine import libpod_url
 from tare.sites.engines import Service, why_no_user_ranges
@@ -53,7 +54,7 @@ class Rootless:
     engine: DockerClient
     placement: Placement
     service: Service
-    facts: Mapping[str, Any]
+    facts: EngineFacts
     carriers: dict[str, Process] = field(default_factory=dict)
     """Name of a task → its pasta process."""
 
@@ -165,7 +166,7 @@ class Rootless:
 
     def _id_ranges(self, kind: str) -> str:
         """The namespace's ID ranges, as the engine reports them."""
-        rows = (self.facts.get("engine_id_maps") or {}).get(kind) or []
+        rows = (self.facts.engine_id_maps or {}).get(kind) or []
         if not rows:
             raise EnvironmentLacks("rootless Podman reports no user ranges", hint="give its user ranges: subuid(5)")
         return ",".join(f"{row['container_id']}:{row['host_id']}:{row['size']}" for row in rows)

@@ -64,7 +64,7 @@ def _machine(records: Sequence[RunRecord]) -> Mapping[str, str]:
     facts: dict[str, str] = {}
     for run in records:
         known = {name: getattr(run.host, name) for name in _OF_HOST}
-        known |= {name: (run.engine or {}).get(name) for name in _OF_ENGINE}
+        known |= {name: getattr(run.engine, name, None) for name in _OF_ENGINE}
         facts |= {name: plain(str(value), 100) for name, value in known.items() if value not in (None, "")}
     return facts
 

@@ -34,7 +34,7 @@ def surroundings(
     sides = [[run for run in each if run.outcome.ok and run.arm in arms] for each in (a, b)]
     trees: Mapping[str, Any] = {
         "machine": lambda run: facts_in(run.host),
-        "engine": lambda run: run.engine,
+        "engine": lambda run: run.engine and facts_in(run.engine),
         "images": _images,
         "settings": lambda run: run.effective,
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tare.errors import RunFailed
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.run_record import to_tree
 from tare.run.at_once import at_once
@@ -18,7 +19,7 @@ from tare.run.attempt.teardown import Teardown
 from tare.run.between.clocks import must_agree, must_not_step
 from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth, side_of
-from tare.run.machine import Machine, Tree
+from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
@@ -30,7 +31,7 @@ Counters = Mapping[str, Mapping[str, int | None]]
 @dataclass(frozen=True)
 class _Facts:
     host: HostFacts
-    engine: Tree | None
+    engine: EngineFacts | None
 
 
 def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> WorkDirectory:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tare.deployments.directories import remove_tree
 from tare.errors import RunFailed
 from tare.images import Image
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.run.at_once import at_once
 from tare.run.attempt.teardown import Teardown
@@ -115,13 +115,13 @@ def make_work_directory(workdir: WorkDirectory, ledger: Ledger, *, closed: bool 
     workdir.host.run(["install", "-d", "-m", mode, "--", workdir.path, workdir.raw], timeout_s=_TIMEOUT_S)
 
 
-def closed_to_others(host: HostFacts, engines: Sequence[Mapping[str, Any] | None]) -> bool:
+def closed_to_others(host: HostFacts, engines: Sequence[EngineFacts | None]) -> bool:
     """Whether only root may enter a run's directory, from the facts of the host and of the run's engines there.
 
     Root in a container can make a set-uid program of root in its data, and servers print anything. A user's engine
     needs access by the path; its root is not root.
     """
-    return host.tare_is_root is True and not any((each or {}).get("engine_rootless") for each in engines)
+    return host.tare_is_root is True and not any(each is not None and each.engine_rootless for each in engines)
 
 
 def take_work_directory(

@@ -16,6 +16,7 @@ from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
@@ -74,10 +75,10 @@ class Draft:
 
     site: str | None = None
     host: HostFacts = field(default_factory=HostFacts)
-    engine: Mapping[str, Any] | None = None
+    engine: EngineFacts | None = None
     between: Between | None = None
     client_host: HostFacts | None = None
-    client_engine: Mapping[str, Any] | None = None
+    client_engine: EngineFacts | None = None
     emulated: tuple[Side, ...] = ()
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None

@@ -128,7 +128,7 @@ def why_no_sidecar(host: Host, engine: DockerClient | None) -> str | None:
     """Why the engine gives this user no access to files and processes of its containers, determined by a trial."""
     if not host.by_sidecar or engine is None:
         return None
-    if engine_facts(engine).get("engine_rootless"):
+    if engine_facts(engine).engine_rootless:
         return "it also runs as a user, and tare needs root to set limits of its containers; run tare with sudo"
     try:
         host.run(["test", "-d", CGROUPS], timeout_s=_TRY_S)

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ import pytest
 from tests.unit.run.conftest import Plans, Rig
 
 from tare.deployments.fake import FakeDeployment
+from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.requirements import Requirement
 from tare.requirements.engines import ENGINE
@@ -25,21 +26,22 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import EngineName
 
 NOBODY = 65534
+ROOTS, USERS = EngineFacts(engine_rootless=False), EngineFacts(engine_rootless=True)
 
 
 @pytest.mark.parametrize(
     ("as_root", "engines", "closed"),
     [
         (True, (None,), True),
-        (True, ({"engine_rootless": False},), True),
-        (True, ({"engine_rootless": True},), False),
-        (True, ({"engine_rootless": False}, {"engine_rootless": True}), False),
+        (True, (ROOTS,), True),
+        (True, (USERS,), False),
+        (True, (ROOTS, USERS), False),
         (False, (None,), False),
         (None, (None,), False),
     ],
 )
 def test_roots_is_closed_but_to_a_users_engine(
-    as_root: bool | None, engines: Sequence[Mapping[str, Any] | None], closed: bool
+    as_root: bool | None, engines: Sequence[EngineFacts | None], closed: bool
 ) -> None:
     assert closed_to_others(HostFacts(tare_is_root=as_root), engines) == closed
 
@@ -82,9 +84,9 @@ def test_an_attempt_of_roots_closes_its_directory(rig: Rig, plans: Plans, monkey
 class NamedEngines(Engines):
     """Engines that answer with their name, and whether a user runs them."""
 
-    def facts(self, name: str) -> Mapping[str, Any]:
+    def facts(self, name: str) -> EngineFacts:
         """Facts by the name alone."""
-        return {"name": name, "engine_rootless": name == "podman-rootless"}
+        return EngineFacts(engine=name, engine_rootless=name == "podman-rootless")
 
 
 class ByEngine(FakeDeployment):
@@ -110,7 +112,7 @@ def test_every_engine_of_a_run_decides_whether_its_directory_is_closed(
     """Found by review: the SUT's Docker alone was asked, and each start of a client in a user's Podman failed."""
     rig.swap(
         engines=NamedEngines(),
-        engine_facts=lambda: {"name": "default", "engine_rootless": False},
+        engine_facts=lambda: EngineFacts(engine="default", engine_rootless=False),
         deployments={"fake": ByEngine},
     )
     settings = plans().study.arms[0].settings
@@ -118,7 +120,7 @@ def test_every_engine_of_a_run_decides_whether_its_directory_is_closed(
     sides = {"sut": settings.sut.model_copy(update={"engine": engines[0]}),
              "client": settings.client.model_copy(update={"engine": engines[1]})}  # fmt: skip
     facts = rig.machine.facts_of_engines(settings.model_copy(update=sides), rig.machine.site.sut)
-    assert [(each or {}).get("name") for each in facts] == names
+    assert [each and each.engine for each in facts] == names
     assert closed_to_others(HostFacts(tare_is_root=True), facts) is closed
 
 
@@ -126,7 +128,7 @@ def test_a_bare_side_asks_no_engine_besides_the_named_one(rig: Rig, plans: Plans
     rig.swap(engines=NamedEngines(), engine_facts=lambda: pytest.fail("the default engine is asked"))
     settings = plans().study.arms[0].settings
     named = settings.model_copy(update={"sut": settings.sut.model_copy(update={"engine": "podman"})})
-    assert [(each or {}).get("name") for each in rig.machine.facts_of_engines(named)] == ["podman"]
+    assert [each and each.engine for each in rig.machine.facts_of_engines(named)] == ["podman"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's tare closes its directories")

@@ -15,6 +15,7 @@ from tare.deployments.network.bridge import network_name, remove_bridge
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent
 from tare.images.image_store import ImageStore
+from tare.record.engine_facts import EngineFacts
 from tare.record.run_record import RunRecord
 from tare.requirements import Requirement
 from tare.requirements.engines import ENGINE
@@ -85,7 +86,7 @@ def test_later_runs_go_on_without_it_and_keep_its_facts(rig: Any, plans: Any) ->
     rig.events = Leave(engine)
     records: list[RunRecord] = rig.execute(plan)
     assert [(record.outcome.ok, record.outcome.reason) for record in records] == [(True, None)] * 3
-    assert {(record.engine or {}).get("engine_version") for record in records} == {"28.0"}
+    assert {record.engine and record.engine.engine_version for record in records} == {"28.0"}
     assert engine.gone
 
 
@@ -121,7 +122,7 @@ def test_the_same_holds_between_hosts(deployment: Any, *, given: bool, plans: An
 def test_one_that_is_needed_is_asked_for_its_facts_each_time() -> None:
     engine = Leaving()
     read = facts_reader(client(engine), LocalHost(), needed=True)
-    assert (read() or {})["engine"] == "docker"
+    assert (read() or EngineFacts()).engine == "docker"
     engine.gone = True
     with pytest.raises(Broken):
         read()
