@@ -33,6 +33,8 @@ from tare.record.measurement import (
 from tare.record.network_path import Carrier, NetworkPath, Wire
 from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Parity
+from tare.record.pilot import Choice, Tried, TurnChoice
+from tare.record.turns import Rotation
 from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
 from tare.sites import Process
 
@@ -50,6 +52,9 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
             ("wire.", Wire),
             ("carrier.", Carrier),
         ),
+        "`pilot`": (("", Choice),),
+        "Choice of turns": (("", TurnChoice), ("tried[].", Tried)),
+        "`rotation`": (("", Rotation),),
         "`measurement`": (
             ("", Measurement),
             ("latency.", Latency),
@@ -101,7 +106,7 @@ def renewed(name: str) -> str:
     """Return a page with its generated sections renewed."""
     text = (REFERENCE / name).read_text()
     for heading, parts in SECTIONS[name].items():
-        pattern = re.compile(rf"(^## {re.escape(heading)}\n\n).*?(?=^#+ |\Z)", re.MULTILINE | re.DOTALL)
+        pattern = re.compile(rf"(^##+ {re.escape(heading)}\n\n).*?(?=^#+ |\Z)", re.MULTILINE | re.DOTALL)
         text, count = pattern.subn(lambda found, parts=parts: f"{found[1]}{section(parts)}\n", text)  # type: ignore[misc] # the default binds the loop's value
         if count != 1:
             raise ValueError(f"docs/reference/{name} has {count} sections {heading}")

@@ -27,16 +27,15 @@ Turns = Mapping[str, Sequence[Mapping[str, float]]]
 
 def of_records(records: Sequence[RunRecord], arms: Sequence[str], rounds: int) -> Turns:
     """Return the first turns of these arms in one generation."""
-    first = min((record.rotation or {})["numbers"][0] for record in records)
-    return {record.arm: _turns(record, rounds, first) for record in records if record.arm in arms}
+    first_s = min(record.rotation.began_s for record in records if record.rotation)
+    return {record.arm: _turns(record, rounds, first_s) for record in records if record.arm in arms}
 
 
-def _turns(record: RunRecord, rounds: int, first: int) -> list[dict[str, float]]:
-    rotation: Mapping[str, Any] = record.rotation or {}
+def _turns(record: RunRecord, rounds: int, first_s: float) -> list[dict[str, float]]:
     turns = record.measurement and record.measurement.turns
-    assert turns is not None, f"{record.run_id} took no turns"
-    length_s = (rotation["turn_ms"] + rotation["settle_ms"]) / 1000
-    zero_s = (rotation["numbers"][0] - first) * length_s
+    assert record.rotation, f"{record.run_id} took no turns"
+    assert turns, f"nothing was counted in the turns of {record.run_id}"
+    zero_s = record.rotation.began_s - first_s
     columns = zip(turns.settled_s, turns.ends_s, turns.operations, strict=True)
     return [
         {"from_s": round(zero_s + begin, 4), "until_s": round(zero_s + end, 4), "per_s": count / (end - begin)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
+from tare.record.pilot import Choice
 from tare.study.protocol_spec import InterleaveSpec, Repetition
 from tare.study.rules.repetition import LEAST_WINDOWS
-from tare.study.values import Strict
 
 
 @dataclass(frozen=True)
@@ -66,37 +66,6 @@ class PilotRun:
     restart_s: float
 
 
-class Choice(Strict):
-    """The measure phase of every round after the pilot, and the reasons for it.
-
-    `within`, `between`: variance of the log ratio to the baseline, of one window and of the rounds' true values.
-    `why_not`: why the pilot could not choose, so that its own length stays.
-    """
-
-    measure_s: float
-    windows: int
-    window_s: float
-    pilot_s: float
-    most_s: float
-    within: float | None = None
-    between: float | None = None
-    restart_s: float | None = None
-    why_not: str | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The choice and its reasons, as a clause without a full stop."""
-        runs = f"the measure phase of a run is {self.measure_s:g} s instead of {self.pilot_s:g} s"
-        if self.within is None or self.between is None or self.restart_s is None:
-            return f"the measure phase stays {self.pilot_s:g} s: {self.why_not}"
-        spread, rounds = (100 * math.sqrt(part) for part in (self.within, self.between))
-        return (
-            f"{runs}, {self.windows} windows: log ratios of windows scatter by {spread:.2g} % in a round, those "
-            f"of rounds by {rounds:.2g} %, and a run takes {self.restart_s:.3g} s beside measuring "
-            f"({self.most_s:g} s at most were allowed)"
-        )
-
-
 def is_piloted(spec: Repetition) -> bool:
     """Whether the protocol chooses the length of the measure phase."""
     return isinstance(spec, InterleaveSpec) and spec.measure == "auto"
@@ -122,11 +91,17 @@ def choose(
     usable = [table for table in tables if len(table) >= 2 and len(table[0]) >= 2]
     if not usable:
         why_not = "no arm had two rounds with windows of both itself and its baseline"
-        return choice.model_copy(update={"why_not": why_not})
+        return replace(choice, why_not=why_not)
     variances, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
     windows = max(LEAST_WINDOWS, windows_per_round(variances, restart_s, window_s, math.floor(most / window_s)))
-    basis = {"within": variances.within, "between": variances.between, "restart_s": restart_s}
-    return choice.model_copy(update={"windows": windows, "measure_s": windows * window_s, **basis})
+    return replace(
+        choice,
+        windows=windows,
+        measure_s=windows * window_s,
+        within=variances.within,
+        between=variances.between,
+        restart_s=restart_s,
+    )
 
 
 def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from tare.study.values import Strict
+from tare.record.pilot import Tried, TurnChoice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,43 +35,6 @@ _RESTARTS = 0.0175
 """Standard deviation of the log ratio of two arms between generations, as `tare.plan.estimate` assumes it."""
 FEWEST = 10
 """Rounds of a generation; fewer would say little about it."""
-
-
-class Tried(Strict):
-    """Turns of one length. `error`: standard error of a log ratio after one second of machine time.
-
-    `settle_ms`, `error`: `None` if no settling time was long enough. `why_not`: why such turns are no use.
-    """
-
-    length_ms: float
-    settle_ms: float | None = None
-    error: float | None = None
-    why_not: str | None = None
-
-
-class TurnChoice(Strict):
-    """The lengths of a study's turns, and the reasons. `start_s`: machine time of a generation beside turns."""
-
-    turn_ms: float
-    settle_ms: float
-    rounds: int
-    start_s: float
-    tried: tuple[Tried, ...] = Field(strict=False)
-
-    @property
-    def sentence(self) -> str:
-        """The choice and its reasons, as a clause without a full stop."""
-        error = min(each.error for each in self.tried if each.error is not None)
-        others = [f"{each.length_ms:g} ms: {_of(each)}" for each in self.tried]
-        return (
-            f"turns of {self.turn_ms:g} ms after {self.settle_ms:g} ms of settling, {self.rounds} rounds in a "
-            f"generation; after a second of turns, a ratio is known to {100 * error:.2g} % "
-            f"(tried {'; '.join(others)})"
-        )
-
-
-def _of(tried: Tried) -> str:
-    return str(tried.why_not) if tried.error is None else f"{100 * tried.error:.2g} %"
 
 
 @dataclass(frozen=True)

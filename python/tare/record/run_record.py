@@ -6,9 +6,9 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, ValidatorFunctionWrapHandler, WrapValidator
 
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
@@ -18,7 +18,8 @@ from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
 from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
-from tare.record.turns import Measured, turns_of
+from tare.record.pilot import Choice, TurnChoice
+from tare.record.turns import Measured, Rotation, turns_of
 from tare.record.usage import Usage
 from tare.study.values import Strict
 
@@ -84,6 +85,14 @@ class Outcome(Strict):
     """The run differs from those that it is compared with; another attempt would differ too."""
 
 
+_UNKNOWN_HOST = HostFacts()
+
+
+def _facts_of_host(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    """Read facts; a store leaves them out at first, and making 80 fields of nothing takes a while."""
+    return _UNKNOWN_HOST if value == {} else read(value)
+
+
 class RunRecord(Strict):
     """One run as it happened. A value that could not be read is `None`, never zero.
 
@@ -110,7 +119,7 @@ class RunRecord(Strict):
     phases: tuple[PhaseTime, ...]
     site: str | None = None
     """Name of the site in the sites file; `None` for a run on tare's own machine."""
-    host: HostFacts
+    host: Annotated[HostFacts, WrapValidator(_facts_of_host)]
     engine: EngineFacts | None
     client_host: HostFacts | None = None
     """Facts of the client's host, in the form of `host`; `None` where client and SUT share a host."""
@@ -141,16 +150,15 @@ class RunRecord(Strict):
 
     For several nodes only `events`, each with its `node`; the rest is in `nodes`.
     """
-    pilot: Mapping[str, Any] | None = None
-    """The pilot's choice: of the measure phase a `protocols.pilot.Choice`, of turns a `turn_pilot.TurnChoice`."""
+    pilot: Choice | TurnChoice | None = None
+    """The pilot's choice of the measure phase or of turns; `None` in a pilot, or if the study sets the lengths."""
     measurement: Measurement | None
     plugins: Mapping[str, Mapping[str, str]] | None = None
     """Third-party plug-in (`database tiny`) → `package` and `version`; `None` if there is none."""
     duet: DuetTimes | None = None
     """For a run beside another arm: its partner, and both halves; `None` for a run alone."""
-    rotation: Mapping[str, Any] | None = None
-    """For a run that took turns with the other arms of its generation: number of `arms`, length and order of the
-    turns; `None` for a run alone. `measurement.turns` has what was counted."""
+    rotation: Rotation | None = None
+    """The turns of a run that took turns with the other arms of its generation; `None` for a run alone."""
     continues: str | None = None
     """The run whose server and data this run continued on, as the next stage; `None` if it started its own."""
     raw: tuple[str, ...]
@@ -180,11 +188,13 @@ class RunRecord(Strict):
 
     def share_of(self, time: PhaseTime) -> float:
         """Return the seconds of a phase that count as this run's."""
-        return time.seconds / sharing(self.duet, self.rotation) if time.phase in TOGETHER else time.seconds
+        if time.phase not in TOGETHER:
+            return time.seconds
+        return time.seconds / sharing(self.duet, self.rotation and self.rotation.arms)
 
 
-def sharing(duet: DuetTimes | None, rotation: Mapping[str, Any] | None) -> int:
-    """Return how many runs went through `TOGETHER` at once, from these parts of a record."""
-    if rotation is not None:
-        return int(rotation["arms"])
+def sharing(duet: DuetTimes | None, arms: int | None) -> int:
+    """Return how many runs went through `TOGETHER` at once; `arms`: of a rotation."""
+    if arms is not None:
+        return arms
     return 1 if duet is None else 2

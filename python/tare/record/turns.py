@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from tare.record.load_time import Span
 
@@ -120,15 +119,45 @@ Measured: TypeAlias = Span | Turns
 """The time that a run's figures cover: its measure phase, or the turns of its arm."""
 
 
-def turns_of(rotation: Mapping[str, Any] | None) -> Turns | None:
+@final
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The place of a run in its generation, whose arms took turns."""
+
+    arms: int
+    """How many arms took turns."""
+    turn_ms: float
+    """How long each was measured in its turn."""
+    settle_ms: float
+    """How long each was driven before that."""
+    numbers: tuple[int, ...]
+    """Places of this run's measured turns, one or more in each round, among all turns of the generation, from 0 for
+    the first of the warm-up; `measurement.turns` has what was counted in each."""
+    warm_up_rounds: int = 0
+    """Rounds before the measured ones."""
+    turns: int = 0
+    """Turns of all arms in the generation."""
+    warm_up_turns: int = 0
+    """How many of them warmed up."""
+    began_monotonic_s: float | None = None
+    """Start of the first turn on the host's CLOCK_MONOTONIC, the clock of the trace; `null`: no turn was taken, or
+    the record is older."""
+
+    @property
+    def began_s(self) -> float:
+        """Start of this run's first measured turn, in seconds from the generation's first turn."""
+        return self.numbers[0] * (self.turn_ms + self.settle_ms) / 1000
+
+
+def turns_of(rotation: Rotation | None) -> Turns | None:
     """Return the measured turns of a record's `rotation`; `None` for a run alone, and for records without times."""
-    if rotation is None or rotation.get("began_monotonic_s") is None:
+    if rotation is None or rotation.began_monotonic_s is None:
         return None
     import numpy as np
 
-    settle, turn = rotation["settle_ms"] * 1e6, rotation["turn_ms"] * 1e6
-    numbers = np.asarray(rotation["numbers"], dtype=np.float64)
-    base = rotation["began_monotonic_s"] * _NS
+    settle, turn = rotation.settle_ms * 1e6, rotation.turn_ms * 1e6
+    numbers = np.asarray(rotation.numbers, dtype=np.float64)
+    base = rotation.began_monotonic_s * _NS
     began = base + numbers * (settle + turn)
-    rounds = (base + rotation["warm_up_turns"] * (settle + turn), base + rotation["turns"] * (settle + turn))
+    rounds = (base + rotation.warm_up_turns * (settle + turn), base + rotation.turns * (settle + turn))
     return Turns(began, began + settle + turn, len(numbers) * turn / _NS, rounds)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tare.plan.model import PlannedRun
-from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision
-from tare.protocols.turn_pilot import TurnChoice
 from tare.record.observation import Side
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import Phase, RunRecord
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols.pilot import Choice
 from tare.protocols.registry import PROTOCOLS
-from tare.protocols.turn_pilot import TurnChoice
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import RunRecord
 from tare.run.attempt.attempt import attempt
 from tare.run.attempt.context import Images

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
 
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
+from tare.protocols.pilot import BLOCKS, PilotRun, choose, is_piloted, most_s
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished, Rule, decide
-from tare.protocols.turn_pilot import TurnChoice
 from tare.record.emulated import EmulatedArms, union_of_sides
 from tare.record.observation import Side
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import RunRecord
 from tare.record.swap_halves import throughput_of
 from tare.study.model import Study
@@ -70,7 +69,7 @@ class AttemptSummary:
     seconds: float
     throughput_per_s: float | None = None
     pilot: PilotRun | None = None
-    choice: Mapping[str, Any] | None = None
+    choice: Choice | TurnChoice | None = None
     emulated: tuple[Side, ...] = ()
 
 
@@ -136,8 +135,7 @@ class StateBuilder:
                 if made.pilot is not None:
                     self._pilot[run] = made.pilot
             if self._choice is None and made.choice is not None:
-                model = TurnChoice if "turn_ms" in made.choice else Choice
-                self._choice = model.model_validate(made.choice)
+                self._choice = made.choice
             if made.emulated:
                 self._emulated[made.arm] = union_of_sides(self._emulated.get(made.arm, ()), made.emulated)
 

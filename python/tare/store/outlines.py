@@ -13,6 +13,7 @@ from sqlalchemy.engine import Row
 
 from tare.protocols.pilot import BLOCKS
 from tare.record.duet import DuetTimes
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import TOGETHER, sharing
 from tare.record.swap_halves import rate_of
 from tare.run.resume import AttemptSummary, StateBuilder, StudyState, summary_of
@@ -27,7 +28,7 @@ _DECIDING: tuple[_Path, ...] = (
     ("measurement", "throughput_per_s"),
     ("pilot",),
     ("emulated",),
-    ("rotation",),
+    ("rotation", "arms"),
 )
 """Paths in a record that decide what is left to do; the database extracts them, as a record may have megabytes."""
 _SHOWN: tuple[_Path, ...] = (("measurement", "unit"), ("measurement", "latency", "p95_ms"), ("site",), ("notices",))
@@ -38,6 +39,7 @@ _AT_ONCE = 1000
 _MOST_NAMED = 1000
 """Most names in one statement; a protocol message of PostgreSQL has at most 65535 parameters."""
 _DUET: TypeAdapter[DuetTimes | None] = TypeAdapter(DuetTimes | None)
+_CHOICE: TypeAdapter[Choice | TurnChoice | None] = TypeAdapter(Choice | TurnChoice | None)
 _TOGETHER = frozenset(phase.value for phase in TOGETHER)
 
 
@@ -65,8 +67,8 @@ def state_of(store: Store) -> StudyState:
         for rows in connection.execute(asked).partitions(_AT_ONCE):
             for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
                 run_id, _, block, _, ok, _ = row
-                phases, duet, rate, choice, emulated, rotation = parts
-                alone = duet is None and rotation is None
+                phases, duet, rate, choice, emulated, arms = parts
+                alone = duet is None and arms is None
                 if ok and block > BLOCKS and alone and choice is None and not emulated:
                     took_s = sum([time["seconds"] for time in phases])
                     builder.note_good(run_id, took_s, None if rate is None else float(rate))
@@ -140,11 +142,12 @@ def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], A
     run_id, attempt, block, arm, ok = row[: len(_KEYS)]
     if ok and block <= BLOCKS and (run_id, attempt) in pilot:
         return pilot[run_id, attempt]
-    phases, duet_tree, rate, choice, emulated, rotation = parts[: len(_DECIDING)]
+    phases, duet_tree, rate, choice, emulated, arms = parts[: len(_DECIDING)]
     duet = _DUET.validate_python(duet_tree)
-    seconds = sum(_share_of(time, sharing(duet, rotation)) for time in phases)
+    seconds = sum(_share_of(time, sharing(duet, arms)) for time in phases)
     good_rate = rate_of(rate, duet) if ok else None
-    return AttemptSummary(run_id, arm, block, bool(ok), seconds, good_rate, None, choice, tuple(emulated or ()))
+    chosen = _CHOICE.validate_python(choice)
+    return AttemptSummary(run_id, arm, block, bool(ok), seconds, good_rate, None, chosen, tuple(emulated or ()))
 
 
 def _share_of(time: Mapping[str, Any], runs_at_once: int) -> float:

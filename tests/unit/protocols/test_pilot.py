@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
-from tare.protocols.pilot import Choice, Components, PilotRun, choose, most_s, windows_per_round
+from tare.protocols.pilot import Components, PilotRun, choose, most_s, windows_per_round
 from tare.protocols.stopping import Rule, reach
+from tare.record.pilot import Choice
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.rules.repetition import LEAST_WINDOWS
 
@@ -99,7 +102,7 @@ def test_the_longest_is_ten_times_the_pilot_unless_said() -> None:
 
 def test_a_choice_is_told_and_survives_json() -> None:
     choice = chosen(pilot(0.05, 0.02))
-    assert Choice.model_validate_json(choice.model_dump_json()) == choice
+    assert TypeAdapter(Choice).validate_json(json.dumps(asdict(choice))) == choice
     assert "instead of 10 s" in choice.sentence
 
 

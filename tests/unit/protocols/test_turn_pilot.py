@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tare.protocols.turn_pilot import LENGTHS_MS, SLICES, Trial, TurnChoice, choose, rounds_tried
+from tare.protocols.turn_pilot import LENGTHS_MS, SLICES, Trial, choose, rounds_tried
+from tare.record.pilot import TurnChoice
 
 ARMS = ("bare", "again", "bridge")
 BASELINES = {"again": "bare", "bridge": "bare"}

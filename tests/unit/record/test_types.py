@@ -17,7 +17,7 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "RunRecord": {
-        "between", "chronicle", "images", "monitors", "pilot", "rotation", "settings",
+        "between", "chronicle", "images", "monitors", "settings",
         "snapshot",
     },
     "NodeFacts": {"chronicle"},

@@ -8,7 +8,8 @@ import pytest
 
 from tare.errors import StudyError
 from tare.plan.model import Plan
-from tare.protocols.pilot import BLOCKS, Choice
+from tare.protocols.pilot import BLOCKS
+from tare.record.pilot import Choice
 from tare.record.run_record import Outcome, RunRecord
 from tare.report import terminal
 from tare.report.content import build_report
@@ -50,7 +51,7 @@ def test_runs_after_the_pilot_are_made_by_the_choice_and_say_so(rig: Any, plan: 
     assert isinstance(choice, Choice)
     assert {record.pilot is None for record in pilot} == {True}
     assert {measured_s(record) for record in pilot} == {0.2}
-    assert {Choice.model_validate(record.pilot) for record in later} == {choice}
+    assert {record.pilot for record in later} == {choice}
     assert {measured_s(record) for record in later} == {choice.measure_s}
     assert 0.2 <= choice.measure_s <= 0.4
     assert choice.restart_s is not None
@@ -72,7 +73,7 @@ def test_a_run_of_the_pilot_that_is_made_good_later_changes_nothing(plan: Plan, 
     before = [records[0], failed, *records[2:8]]
     choice = choice_of(plan, StudyState.from_records(before))
     assert choice is not None
-    later = records[8].model_copy(update={"pilot": choice.model_dump(mode="json")})
+    later = records[8].model_copy(update={"pilot": choice})
     mended = records[1].model_copy(update={"attempt": 2})
     assert choice_of(plan, StudyState.from_records([*before, later])) == choice
     assert choice_of(plan, StudyState.from_records([*before, later, mended])) == choice

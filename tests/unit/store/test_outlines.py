@@ -9,6 +9,7 @@ import pytest
 
 from tare.plan.model import Plan
 from tare.record.run_record import Phase, PhaseTime
+from tare.record.turns import Rotation
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
 from tare.store.outlines import outlines, state_of
@@ -37,7 +38,7 @@ def large(path: Path, plan_of: Any, make: Any, staged: Any) -> Path:
         7: {"measurement": None, "notices": ()},
         8: {"emulated": ("sut",), "effective": None},
         9: {"pilot": CHOICE},
-        10: {"rotation": {"arms": 7}, "phases": TIMES},
+        10: {"rotation": Rotation(arms=7, turn_ms=100, settle_ms=20, numbers=(1,)), "phases": TIMES},
     }
     with resume_store(path, plan) as writer:
         for index in range(len(plan.runs)):

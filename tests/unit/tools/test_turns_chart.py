@@ -9,6 +9,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.record.parts import measured
 
 from tare.record.measurement import TurnCounts
+from tare.record.turns import Rotation
 from tools.turns_chart import CHARTS, NAME, drawn, in_words, kept, of_records
 
 
@@ -30,7 +31,7 @@ def test_turns_of_all_arms_share_the_clock_of_the_first_measured_one() -> None:
             last_s=(None, None),
         )
         made = synthetic.record(1, arm, 1000.0)
-        rotation = {"turn_ms": 100.0, "settle_ms": 20.0, "numbers": numbers}
+        rotation = Rotation(arms=2, turn_ms=100.0, settle_ms=20.0, numbers=tuple(numbers))
         measurement = replace(measured(made), turns=turns)
         records.append(made.model_copy(update={"rotation": rotation, "measurement": measurement}))
     turns_of = of_records(records, ["bare", "bridge"], 25)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +156,7 @@ def _generation(block: int, records: Sequence[RunRecord]) -> Generation:
     ordered = sorted(records, key=lambda record: record.arm)
     turns = [turns for record in ordered if (turns := record.measurement and record.measurement.turns) is not None]
     seconds = [np.subtract(each.ends_s, each.settled_s) for each in turns]
-    numbers = [np.array((record.rotation or {})["numbers"], dtype=np.int64) for record in ordered]
+    numbers = [np.array(record.rotation.numbers, dtype=np.int64) for record in ordered if record.rotation]
     return Generation(
         block,
         tuple(record.arm for record in ordered),
@@ -175,9 +174,8 @@ def _begun_late(
     ended: dict[int, float] = {}
     settled = [np.zeros(len(each)) for each in numbers]
     for row, (record, each) in enumerate(zip(records, turns, strict=True)):
-        rotation: Mapping[str, Any] = record.rotation or {}
         # Each client counts time from the start of its own first measured turn.
-        zero_s = rotation["numbers"][0] * (rotation["turn_ms"] + rotation["settle_ms"]) / 1000
+        zero_s = record.rotation.began_s if record.rotation else 0.0
         for place, number in enumerate(numbers[row]):
             settled[row][place] = zero_s + each.settled_s[place]
             if (last_s := each.last_s[place]) is not None:

@@ -19,11 +19,10 @@ from tare.one_line import harmless
 from tare.plan.estimate import SlowStarts, blocks_expected, no_slow_start, run_seconds, slow_starts
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
-from tare.protocols.pilot import Choice
 from tare.protocols.registry import runs_of_blocks
 from tare.protocols.stopping import Decision, Progress
-from tare.protocols.turn_pilot import TurnChoice
 from tare.record.emulated import shown_names, union_of_sides
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import Phase, RunRecord
 from tare.run.events import (
     BlockEnded,

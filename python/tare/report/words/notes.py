@@ -14,8 +14,8 @@ from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.plural import counted
-from tare.protocols.pilot import BLOCKS, Choice
-from tare.protocols.turn_pilot import TurnChoice
+from tare.protocols.pilot import BLOCKS
+from tare.record.pilot import TurnChoice
 from tare.record.run_record import NOTHING, RunRecord
 from tare.report.figures import WITHIN_RESOLUTION, percent
 from tare.report.plain import plain
@@ -41,12 +41,11 @@ def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
     chosen = next((record.pilot for record in records if record.pilot is not None), None)
     if chosen is None:
         return
-    if "turn_ms" in chosen:
-        yield f"A pilot, which is not among the runs, chose {TurnChoice.model_validate(chosen).sentence}."
+    if isinstance(chosen, TurnChoice):
+        yield f"A pilot, which is not among the runs, chose {chosen.sentence}."
         return
-    choice = Choice.model_validate(chosen)
-    like = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
-    yield f"Blocks 1 to {BLOCKS} are a pilot{like}. After it, {choice.sentence}."
+    like = "" if chosen.measure_s == chosen.pilot_s else "; they count like the others"
+    yield f"Blocks 1 to {BLOCKS} are a pilot{like}. After it, {chosen.sentence}."
 
 
 def _extended(records: Sequence[RunRecord]) -> Iterator[str]:

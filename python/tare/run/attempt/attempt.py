@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from docker.errors import APIError
 
@@ -13,7 +13,7 @@ from tare.errors import NO_THREAD, NotComparable, TareError, is_thread_refused
 from tare.record.raw_files import client_trace_of, node_trace_of, trace_of
 from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.record.trace import Elsewhere, Traces
-from tare.record.turns import turns_of
+from tare.record.turns import Rotation, turns_of
 from tare.run.attempt.context import other_workdirs, workdir_on
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
@@ -96,7 +96,7 @@ class Attempt:
         """Mark the attempt as not comparable with the runs that it would be compared with."""
         self.outcome = Outcome(ok=False, reason=why, failed_in=Phase.MEASURE, refused=True)
 
-    def took_turns(self, rotation: Mapping[str, Any]) -> None:
+    def took_turns(self, rotation: Rotation) -> None:
         """Record how the attempt took turns with others."""
         self._draft.rotation = rotation
 

@@ -13,8 +13,6 @@ from tare.images import Image
 from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan, PlannedRun
 from tare.plugins import Implementations
-from tare.protocols.pilot import Choice
-from tare.protocols.turn_pilot import TurnChoice
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
@@ -22,7 +20,9 @@ from tare.record.measurement import Measurement
 from tare.record.network_path import NetworkPath
 from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
+from tare.record.pilot import Choice, TurnChoice
 from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, to_tree
+from tare.record.turns import Rotation
 from tare.record.usage import Usage
 from tare.run.attempt.context import Images, make_token
 from tare.run.between.sounding import Between
@@ -91,7 +91,7 @@ class Draft:
     chronicle: Mapping[str, Any] | None = None
     measurement: Measurement | None = None
     continues: str | None = None
-    rotation: Mapping[str, Any] | None = None
+    rotation: Rotation | None = None
     duet: DuetTimes | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
@@ -141,7 +141,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         usage=draft.usage and replace(draft.usage, sut_oom_kills=draft.oom_kills),
         monitors=draft.monitors,
         chronicle=draft.chronicle,
-        pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
+        pilot=job.choice,
         measurement=draft.measurement if outcome.ok else None,
         plugins=plugins_in(arm.settings) or None,
         duet=draft.duet,

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tare.plan.model import Plan
-from tare.protocols.pilot import BLOCKS, Choice, is_piloted
+from tare.protocols.pilot import BLOCKS, is_piloted
 from tare.protocols.registry import rule_of
 from tare.protocols.stopping import Decision
+from tare.record.pilot import Choice
 from tare.record.run_record import RunRecord
 
 _STREAM = 0x5173

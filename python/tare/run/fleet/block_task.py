@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.model import Plan
-from tare.protocols.pilot import Choice
+from tare.record.pilot import Choice
 from tare.record.run_record import RunRecord
 from tare.run.attempt.context import Images
 from tare.run.events import Event, RunEnded

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from tare.errors import EnvironmentLacks
-from tare.protocols.turn_pilot import LENGTHS_MS, Trial, TurnChoice, choose
+from tare.protocols.turn_pilot import LENGTHS_MS, Trial, choose
 from tare.record.measurement import TurnCounts
+from tare.record.pilot import TurnChoice
 from tare.record.run_record import RunRecord
 from tare.run.attempt.job import Job
 from tare.run.machine import Machine

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from tare.protocols.rotate import rounds
 from tare.protocols.turn_pilot import LENGTHS_MS, SLICES, rounds_tried
+from tare.record.turns import Rotation
 from tare.study.protocol_spec import RotateSpec
 from tare.workloads import Parameters
 from tare.workloads.turns import TurnSpan, turns_file
@@ -85,21 +85,21 @@ class Schedule:
         places = self.places[arm]
         return places[self.warm_up_rounds * len(places) // len(self.order) :]
 
-    def described(self, arm: str, base_ns: int | None) -> Mapping[str, Any]:
-        """Return the record's `rotation` entry. `numbers`: places of the arm's measured turns among all turns.
+    def described(self, arm: str, base_ns: int | None) -> Rotation:
+        """Return the record's `rotation`.
 
         `base_ns`: start of the first turn on CLOCK_MONOTONIC; `None` if no turn was taken.
         """
-        return {
-            "arms": len(self.places),
-            "turns": len(self.flat),
-            "warm_up_turns": sum(len(each) for each in self.order[: self.warm_up_rounds]),
-            "turn_ms": self.lengths[-1].turn_ns / _NS_PER_MS,
-            "settle_ms": self.lengths[-1].settle_ns / _NS_PER_MS,
-            "warm_up_rounds": self.warm_up_rounds,
-            "numbers": list(self.measured(arm)),
-            "began_monotonic_s": None if base_ns is None else base_ns / 1e9,
-        }
+        return Rotation(
+            arms=len(self.places),
+            turn_ms=self.lengths[-1].turn_ns / _NS_PER_MS,
+            settle_ms=self.lengths[-1].settle_ns / _NS_PER_MS,
+            numbers=tuple(self.measured(arm)),
+            warm_up_rounds=self.warm_up_rounds,
+            turns=len(self.flat),
+            warm_up_turns=sum(len(each) for each in self.order[: self.warm_up_rounds]),
+            began_monotonic_s=None if base_ns is None else base_ns / 1e9,
+        )
 
     @property
     def warm_up_s(self) -> float:

@@ -16,6 +16,7 @@ from tare.analyze.validity import Alarm, check
 from tare.protocols.rotate import rounds
 from tare.record.measurement import TurnCounts
 from tare.record.run_record import RunRecord
+from tare.record.turns import Rotation
 from tare.record.usage import Usage
 from tare.study.model import Study
 from tare.study.protocol_spec import RotateSpec
@@ -56,7 +57,7 @@ def generations(scale: Scale, count: int = 8, late_s: float = 0.0) -> list[RunRe
                 last_s=tuple(end + (late_s if name == "host" else 0.001) for end in ends),
             )
             made = synthetic.record(block, name, sum(turns.operations) / ROUNDS / TURN_S, position=position)
-            rotation = {"arms": 3, "turn_ms": 100.0, "settle_ms": 20.0, "warm_up_rounds": 1, "numbers": numbers}
+            rotation = Rotation(arms=3, turn_ms=100.0, settle_ms=20.0, warm_up_rounds=1, numbers=tuple(numbers))
             measurement = replace(measured(made), turns=turns)
             records.append(made.model_copy(update={"rotation": rotation, "measurement": measurement}))
     return records

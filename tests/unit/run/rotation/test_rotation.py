@@ -51,8 +51,8 @@ def test_a_generation_has_every_arm_and_all_are_good(rig: Any, rotation: Any) ->
 
 def test_each_turn_belongs_to_one_arm_and_each_round_to_all(rig: Any, rotation: Any) -> None:
     records = rig.execute(rotation("other", warmup_s=0.1))
-    numbers = {record.arm: record.rotation["numbers"] for record in records}
-    warm_up = records[0].rotation["warm_up_rounds"]
+    numbers = {record.arm: record.rotation.numbers for record in records}
+    warm_up = records[0].rotation.warm_up_rounds
     assert warm_up == 2, "a warm-up of 100 ms in turns of 60 ms"
     every = sorted(number for each in numbers.values() for number in each)
     assert every == list(range(3 * warm_up, 3 * (warm_up + ROUNDS)))
@@ -70,7 +70,7 @@ def test_clients_send_one_after_the_other(rig: Any, rotation: Any) -> None:
 def test_a_baseline_of_three_arms_has_two_turns_in_each_round(rig: Any, rotation: Any) -> None:
     records = rig.execute(rotation("other", "third"))
     assert [record.outcome.reason for record in records if not record.outcome.ok] == []
-    numbers = {record.arm: record.rotation["numbers"] for record in records}
+    numbers = {record.arm: record.rotation.numbers for record in records}
     assert {arm: len(each) for arm, each in numbers.items()} == {
         "plain": 2 * ROUNDS,
         "other": ROUNDS,
@@ -87,8 +87,7 @@ def _spans(record: RunRecord) -> list[tuple[float, float, str]]:
     """Measured turns on the clock of the generation's first turn."""
     assert record.rotation is not None
     assert record.measurement is not None
-    length_s = (record.rotation["turn_ms"] + record.rotation["settle_ms"]) / 1000
-    zero_s = record.rotation["numbers"][0] * length_s
+    zero_s = record.rotation.began_s
     turns = record.measurement.turns
     assert turns is not None
     pairs = zip(turns.settled_s, turns.ends_s, strict=True)

@@ -9,7 +9,8 @@ import pytest
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.protocols import turn_pilot
-from tare.protocols.turn_pilot import Trial, TurnChoice
+from tare.protocols.turn_pilot import Trial
+from tare.record.pilot import TurnChoice
 from tare.run.events import MeasureChosen
 from tare.run.resume import StudyState
 from tare.run.rotation import pilot, schedule
@@ -56,24 +57,24 @@ def test_the_choice_is_used_and_stands_in_each_record(
         }
         assert all(counts.sum() > 0 for counts in trial.counts.values())
     for record in records:
-        assert (record.rotation["turn_ms"], record.rotation["settle_ms"]) == (30.0, 12.0)
+        assert (record.rotation.turn_ms, record.rotation.settle_ms) == (30.0, 12.0)
         assert len(record.measurement.turns.operations) == 11
         assert record.measurement.turns.slices is None
-        assert TurnChoice.model_validate(record.pilot) == CHOICE
+        assert record.pilot == CHOICE
     (chosen,) = [event for event in rig.events if isinstance(event, MeasureChosen)]
     assert chosen.choice == CHOICE
     assert rig.leftovers == []
     assert len(records) == 4, "the pilot is no block"
     monkeypatch.setattr(pilot, "choose", lambda *_, **__: pytest.fail("chosen again"))
     again = rig.execute(plan, StudyState().plus(*records[:2]))
-    assert {(record.block, record.rotation["turn_ms"]) for record in again} == {(2, 30.0)}
+    assert {(record.block, record.rotation.turn_ms) for record in again} == {(2, 30.0)}
 
 
 def test_a_failed_pilot_leaves_the_lengths_that_are_assumed(rig: Any, plans: Any, trials: list[Trial]) -> None:
     plan = plans(protocol=RotateSpec(name="rotate", blocks=1, retries=0, rounds=10), fault="crash")
     records = rig.execute(plan)
     assert [record.outcome.ok for record in records] == [False, False]
-    assert {record.rotation["turn_ms"] for record in records} == {100.0}
+    assert {record.rotation.turn_ms for record in records} == {100.0}
     assert any("the pilot of turns failed" in str(event) for event in rig.events)
     assert trials == []
 
