@@ -1,4 +1,4 @@
-"""Write the tables of docs/reference/record.md and facts.md from the docstrings of a record's types.
+"""Write the tables of docs/reference/record.md, facts.md and monitors.md from the docstrings of a record's types.
 
     python -m tools.record_reference [--check]
 
@@ -30,6 +30,7 @@ from tare.record.measurement import (
     TurnCounts,
     Window,
 )
+from tare.record.monitor import MonitorFacts
 from tare.record.network_path import Carrier, NetworkPath, Wire
 from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Parity
@@ -43,6 +44,7 @@ Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
     "facts.md": {"Host": (("", HostFacts),), "Engine": (("", EngineFacts),)},
+    "monitors.md": {"`monitors.NAME` in the record": (("", MonitorFacts),)},
     "record.md": {
         "`parity`": (("", Parity), ("SIDE.", Observation)),
         "`path`": (

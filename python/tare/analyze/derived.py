@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, known, or_zero, ratio
 from tare.analyze.numbers import number_at
+from tare.record.monitor import MonitorFacts
 from tare.record.network_path import Hop
 from tare.record.run_record import RunRecord
 from tare.record.swap_halves import throughput_of
@@ -114,7 +114,7 @@ def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
     """
     if run.monitors is None:
         return None
-    costs = [_cpu_share(each) for each in run.monitors.values() if "absent" not in each]
+    costs = [_cpu_share(each) for each in run.monitors.values() if each.absent is None]
     known_costs = [cost for cost in costs if cost is not None]
     phase = run.usage and run.usage.phase
     if not known_costs or len(known_costs) < len(costs) or phase is None or phase.ended_s <= phase.began_s:
@@ -123,8 +123,8 @@ def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
     return 1e3 * (sum(known_costs) + engine / (phase.ended_s - phase.began_s))
 
 
-def _cpu_share(monitor: Mapping[str, Any]) -> float | None:
-    used, began, ended = (number_at(monitor, (key,)) for key in ("cpu_s", "began_monotonic_s", "ended_monotonic_s"))
+def _cpu_share(monitor: MonitorFacts) -> float | None:
+    used, began, ended = monitor.cpu_s, monitor.began_monotonic_s, monitor.ended_monotonic_s
     return None if used is None or began is None or ended is None or ended <= began else used / (ended - began)
 
 

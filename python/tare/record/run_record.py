@@ -15,6 +15,7 @@ from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.import_source import ImportSource
 from tare.record.measurement import Measurement
+from tare.record.monitor import MonitorFacts
 from tare.record.network_path import NetworkPath
 from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
@@ -143,8 +144,8 @@ class RunRecord(Strict):
     """The nodes of a SUT of several, by name (`sut-1`, …); `None` for a single server."""
     usage: Usage | None = None
     """Use of CPUs and disks in the measure phase; `None` if the run did not get that far."""
-    monitors: Mapping[str, Any] | None = None
-    """Monitor → what it reports about itself: docs/reference/monitors.md."""
+    monitors: Mapping[str, MonitorFacts] | None = None
+    """Monitor → what it reports about itself."""
     chronicle: Mapping[str, Any] | None = None
     """The server's report of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
 

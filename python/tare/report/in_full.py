@@ -38,7 +38,8 @@ def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: 
 
 def with_explanation(report: Report, store: Store, records: Sequence[RunRecord]) -> Report:
     """Add where the time goes, if any run sampled stacks."""
-    if not any("samples" in (record.monitors or {}).get("profile", {}) for record in records):
+    profiles = [(record.monitors or {}).get("profile") for record in records]
+    if not any(each is not None and each.samples is not None for each in profiles):
         return report
     explanation = explain(report.study, records, lambda record: run_times(record, store.raw))
     return replace(report, explanation=explanation)

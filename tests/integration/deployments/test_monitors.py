@@ -86,12 +86,12 @@ def test_every_monitor_watches_a_container(
         watch.monitors.end()
         container.stop(sut, 1.0)
     for name in NAMES:
-        assert summaries[name]["cpu_s"] is not None, summaries[name]
-        assert summaries[name]["samples"] >= 3
+        assert summaries[name].cpu_s is not None, summaries[name]
+        assert summaries[name].samples >= 3
         kept = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet").filter("kept")
         assert 2 <= kept["to_ns"].n_unique() <= 4
-    assert summaries["docker-stats"]["daemon_cpu_s"] > 0
-    assert summaries["probe"]["samples"] > 10 * MEASURE_S
+    assert summaries["docker-stats"].daemon_cpu_s > 0
+    assert summaries["probe"].samples > 10 * MEASURE_S
     assert not [entry for entry in ledger.entries() if entry.kind == "process"]
     trace = watch.raw / "monitors" / "probe" / "trace"
     seen = set(pl.read_parquet(trace / "process.parquet")["name"].cast(pl.String))
@@ -128,7 +128,7 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
     finally:
         watch.monitors.end()
         bare.stop(sut, 1.0)
-    assert "nothing to watch" in summaries["docker-stats"]["absent"]
+    assert "nothing to watch" in summaries["docker-stats"].absent
     assert all("samples" in summaries[name] for name in NAMES if name != "docker-stats")
 
 
@@ -145,8 +145,8 @@ def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
     finally:
         watch.monitors.end()
         bare.stop(sut, 1.0)
-    assert summaries["cadvisor"]["cpu_s"] > 0
-    assert summaries["cadvisor"]["samples"] >= 3
+    assert summaries["cadvisor"].cpu_s > 0
+    assert summaries["cadvisor"].samples >= 3
     kept = pl.read_parquet(watch.raw / "monitors" / "cadvisor.parquet").filter("kept")
     assert kept.filter(quantity="cpu_cores_irate")["value"].to_numpy().max() > 0.05
     assert not (watch.raw / "monitors" / "cadvisor" / "tsdb").exists()

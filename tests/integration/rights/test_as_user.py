@@ -228,7 +228,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
         for path in sut["cgroups"].values():
             assert_is_a_runs(path)
         assert groups_at(sut["cgroups"].values()) == []
-        assert record.monitors["probe"]["block_source"] == "none"
+        assert record.monitors["probe"].block_source == "none"
     assert "as-user" in user.tare("report", "store")
     explained = " ".join(user.tare("explain", "store").split())
     assert "waiting: run queue" in explained

@@ -187,7 +187,7 @@ def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothi
         between: Any = record.between
         assert facts["binary_digest"].startswith("sha256:")
         assert (facts["cpus_allowed"], facts["memory_bytes"]) == ("0", 64 << 20)
-        assert monitors["probe"]["block_source"] == "none"
+        assert monitors["probe"].block_source == "none"
         assert between["sides"]["client"]["counters"]["tx_packets"] > 0
     assert pair.gone(10) == []
     for host in pair.hosts:

@@ -7,11 +7,12 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.metrics import MONITOR_CPU, metric_named, metrics_of
+from tare.record.monitor import MonitorFacts
 from tare.record.run_record import RunRecord
 from tare.record.usage import Usage
 
-PROBE = {"cpu_s": 0.02, "began_monotonic_s": 0.0, "ended_monotonic_s": 20.0, "engine_cpu_s": 0.05}
-MPSTAT = {"cpu_s": 0.01, "began_monotonic_s": 5.0, "ended_monotonic_s": 15.0}
+PROBE = MonitorFacts(cpu_s=0.02, began_monotonic_s=0.0, ended_monotonic_s=20.0, engine_cpu_s=0.05)
+MPSTAT = MonitorFacts(cpu_s=0.01, began_monotonic_s=5.0, ended_monotonic_s=15.0)
 USAGE = Usage(began_monotonic_s=5.0, ended_monotonic_s=15.0)
 
 
@@ -26,12 +27,12 @@ def test_monitors_and_the_engine_that_works_for_them_are_added_up() -> None:
 
 
 def test_a_monitor_that_was_not_there_cost_nothing() -> None:
-    value = MONITOR_CPU.of(run(monitors={"probe": PROBE, "docker-stats": {"absent": "nothing to watch"}}))
+    value = MONITOR_CPU.of(run(monitors={"probe": PROBE, "docker-stats": MonitorFacts(absent="nothing to watch")}))
     assert value == pytest.approx(6.0)
 
 
 def test_a_monitor_whose_time_is_not_known_is_not_free() -> None:
-    assert MONITOR_CPU.of(run(monitors={"probe": PROBE, "sar": {**MPSTAT, "cpu_s": None}})) is None
+    assert MONITOR_CPU.of(run(monitors={"probe": PROBE, "sar": MPSTAT.model_copy(update={"cpu_s": None})})) is None
     assert MONITOR_CPU.of(run(monitors=None)) is None
     assert MONITOR_CPU.of(run(monitors={"probe": PROBE}, usage=None)) is None
 
@@ -46,7 +47,7 @@ def test_the_metric_is_told_where_arms_are_watched_differently() -> None:
 
 def test_what_watching_costs_and_does_is_an_estimate_of_the_arm_that_is_watched() -> None:
     """A monitor on or off is a factor: its own time, what it causes in the engine, what the workload loses."""
-    busier = {"probe": {**PROBE, "engine_cpu_s": 0.15}, "docker-stats": MPSTAT}
+    busier = {"probe": PROBE.model_copy(update={"engine_cpu_s": 0.15}), "docker-stats": MPSTAT}
     made = []
     for block, tps in enumerate((1000.0, 1100.0, 900.0)):
         off, on = (

@@ -17,7 +17,7 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "RunRecord": {
-        "between", "chronicle", "images", "monitors", "settings",
+        "between", "chronicle", "images", "settings",
         "snapshot",
     },
     "NodeFacts": {"chronicle"},
@@ -84,3 +84,12 @@ def test_a_sut_that_nobody_looked_at_again_differs_from_one_that_could_not_be_re
         record = read(written)
         assert record.parity.lacks_after is lacks
         assert record.model_dump(mode="json")["parity"] == written["parity"]
+
+
+def test_what_a_monitor_of_a_plug_in_says_of_itself_stays() -> None:
+    tree = synthetic.record(1, "bridge", 1900.0).model_dump(mode="json")
+    tree["monitors"] = {"eye": {"samples": 3, "blinks": [1, 2]}, "ear": {"absent": "it is deaf"}}
+    record = read(tree)
+    assert record.monitors is not None
+    assert (record.monitors["eye"].samples, record.monitors["ear"].absent) == (3, "it is deaf")
+    assert record.model_dump(mode="json")["monitors"] == tree["monitors"]

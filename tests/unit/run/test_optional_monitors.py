@@ -13,6 +13,7 @@ from tare.monitors import Monitor
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
+from tare.record.monitor import MonitorFacts
 from tare.record.run_record import NOTHING
 from tare.report.words.notes import made
 from tare.requirements import HostPlan, Lack, Requirement
@@ -54,7 +55,8 @@ def plan_with(**monitors: MonitorSpec) -> Plan:
 
 
 def record(**monitors: dict[str, Any]) -> Any:
-    return SimpleNamespace(pilot=None, plan_digest="d", monitors=monitors, usage=None)
+    facts = {name: MonitorFacts(**each) for name, each in monitors.items()}
+    return SimpleNamespace(pilot=None, plan_digest="d", monitors=facts, usage=None)
 
 
 def blockers(plan: Plan, **monitors: Monitor) -> list[str]:
@@ -85,7 +87,7 @@ def test_an_optional_monitor_that_is_lacking_is_recorded_as_absent(tmp_path: Pat
     nothing: Any = None
     monitors.begin_measure(context, nothing)
     assert monitors.running == {}
-    assert monitors.read(tmp_path, None) == {"eye": {"absent": WHY}}
+    assert monitors.read(tmp_path, None) == {"eye": MonitorFacts(absent=WHY)}
 
 
 def test_the_report_tells_of_a_monitor_that_was_missed_and_of_none_that_had_nothing_to_watch() -> None:

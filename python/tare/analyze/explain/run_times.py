@@ -94,8 +94,8 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
 
 def _blocks(record: RunRecord) -> tuple[str, ...]:
     """Sentence on why the SUT's block requests were not counted, and the other source of its bytes; or empty."""
-    why = ((record.monitors or {}).get("probe") or {}).get("block_refused")
-    if why is None:
+    probe = (record.monitors or {}).get("probe")
+    if probe is None or (why := probe.block_refused) is None:
         return ()
     source = record.usage and record.usage.sut_io_source
     instead = (
@@ -143,8 +143,8 @@ def _profile(record: RunRecord, raw: RawFile, phase: Measured) -> tuple[Sampled 
         return None, (
             "no stacks were sampled; `tare run --profile`, or `monitors: {profile: {}}` in the study, does",
         )
-    if "absent" in answer:
-        return None, (f"no stacks were sampled: {answer['absent']}; {_STILL}",)
+    if answer.absent is not None:
+        return None, (f"no stacks were sampled: {answer.absent}; {_STILL}",)
     try:
         with readable(f"the profile of {record.run_id}"):
             stacks = sampled(read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}")), phase, components())
@@ -178,8 +178,8 @@ def _on_host(
     where = "the client's host" if host.of == CLIENT else f"the host of {host.of}"
     if answer is None:
         return None, f"no stacks were sampled on {where}"
-    if "absent" in answer:
-        return None, f"no stacks were sampled on {where}: {answer['absent']}"
+    if answer.absent is not None:
+        return None, f"no stacks were sampled on {where}: {answer.absent}"
     try:
         with readable(f"the profile of {record.run_id} on {where}"):
             profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))

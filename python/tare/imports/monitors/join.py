@@ -11,6 +11,7 @@ from tare.imports.monitors.beside import Clocked, LogBeside, Offset, offset_of, 
 from tare.imports.monitors.registry import MONITOR_LOGS
 from tare.imports.monitors.usage import Kept, Sides, table_of, usage_of, within
 from tare.plural import counted
+from tare.record.monitor import MonitorFacts
 from tare.record.run_record import RunRecord
 
 _LEAST_SAMPLES = 2
@@ -118,14 +119,14 @@ def _told(run: _Watched, run_s: float, spec: MonitorsSpec) -> RunRecord:
     kept = [run.kept[tool][1] for tool in MONITOR_LOGS if tool in run.kept]
     usage = usage_of(kept, Sides(spec.server, spec.client), run_s, spec.cpus)
     monitors = {
-        tool: {
-            "interval_s": each.step_s,
-            "samples": len(each.samples),
-            "file": beside.name,
-            "sha256": beside.sha256,
-            "offset_s": None if offset is None else offset.seconds,
-            "offset_from": _offset_text(offset),
-        }
+        tool: MonitorFacts(
+            interval_s=each.step_s,
+            samples=len(each.samples),
+            file=beside.name,
+            sha256=beside.sha256,
+            offset_s=None if offset is None else offset.seconds,
+            offset_from=_offset_text(offset),
+        )
         for tool, (beside, each, offset) in run.kept.items()
     }
     assumed = [

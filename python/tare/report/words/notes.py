@@ -57,12 +57,10 @@ def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
 
 def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
     """Yield the optional monitors that did not watch all runs."""
-    watched = [(name, monitor) for record in records for name, monitor in (record.monitors or {}).items()]
-    missed = Counter(
-        (name, monitor["absent"]) for name, monitor in watched if monitor.get("absent", NOTHING) != NOTHING
-    )
+    watched = [(name, each) for record in records for name, each in (record.monitors or {}).items()]
+    missed = Counter((name, each.absent) for name, each in watched if each.absent not in (None, NOTHING))
     for (name, why), runs in missed.items():
-        yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."
+        yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(str(why), 300)}."
 
 
 def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:

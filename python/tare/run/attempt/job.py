@@ -17,6 +17,7 @@ from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.measurement import Measurement
+from tare.record.monitor import MonitorFacts
 from tare.record.network_path import NetworkPath
 from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
@@ -87,7 +88,7 @@ class Draft:
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     """The first node's values are also the fields above."""
     usage: Usage | None = None
-    monitors: Mapping[str, Any] | None = None
+    monitors: Mapping[str, MonitorFacts] | None = None
     chronicle: Mapping[str, Any] | None = None
     measurement: Measurement | None = None
     continues: str | None = None

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tare.deployments import Instance
 from tare.monitors import SUT, MonitorContext, WatchedProcess, why_unavailable
+from tare.record.monitor import MonitorFacts
 from tare.record.raw_files import (
     CLIENT,
     CLIENT_TRACER,
@@ -33,6 +33,7 @@ from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.processes import ENGINE, processes_of, processes_on
 from tare.run.monitoring.watch import Watch
+from tare.run.unreadable import read_or_failed
 from tare.sites import Host
 from tare.study.model import ArmSettings, MonitorSpec
 from tare.workloads import Parameters
@@ -238,22 +239,26 @@ class Monitors:
         """Stop all running monitors; safe to call again."""
         self._stop(reversed(tuple(self.running)))
 
-    def read(self, raw: Path, usage: Usage | None, ahead_s: Mapping[str, float] | None = None) -> Mapping[str, Any]:
+    def read(
+        self, raw: Path, usage: Usage | None, ahead_s: Mapping[str, float] | None = None
+    ) -> Mapping[str, MonitorFacts]:
         """Return the record's entry: monitor → its interval, samples, cost and its report on itself.
 
         `ahead_s`: host → seconds by which its clock is ahead of the SUT's or first node's clock.
         """
-        phase, figures = usage and usage.phase, dict[str, Any]()
+        phase, figures = usage and usage.phase, dict[str, MonitorFacts]()
         trace = trace_of(raw)
         for watch in self.ended:
             _, reading = watch.read(raw, phase, (ahead_s or {}).get(watch.context.host.name, 0.0))
             cost = cost_of(watch.name, self.before, self.after)
             daemons = watch.monitor.daemons
             shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in reading else {}
-            figures[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **reading}
-        if TRACER in figures:
-            figures[TRACER]["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
-        return figures | {name: {"absent": why} for name, why in self.absent.items()}
+            if watch.name == TRACER:
+                shared["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
+            with read_or_failed(f"what the monitor {watch.name} says of itself"):
+                own = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **reading}
+                figures[watch.name] = MonitorFacts.model_validate(own)
+        return figures | {name: MonitorFacts(absent=why) for name, why in self.absent.items()}
 
     def _read_cpu_time(self) -> CpuReading:
         """Read the CPU time of monitors on the SUT's (or first node's) host and the client's, as of one moment."""

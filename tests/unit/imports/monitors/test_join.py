@@ -86,7 +86,7 @@ def test_a_log_over_both_runs_joins_the_one_that_it_covers_with_the_offset_that_
     assert usage.wall_s == usage.ended_monotonic_s == TOOK
     assert runs["bare"].monitors is not None
     entry = runs["bare"].monitors["dstat"]
-    assert (entry["offset_s"], entry["interval_s"], entry["file"]) == (-3600.0, 1.0, "dstat.csv")
+    assert (entry.offset_s, entry.interval_s, entry.file) == (-3600.0, 1.0, "dstat.csv")
     assert runs["bare"].notices == ("samples of dstat: its clock -01:00 (assumed: so the log covers the runs)",)
     assert result.monitors == ("dstat joined to 1 run: its clock -01:00 (assumed: so the log covers the runs)",)
     (table,) = [run.tables for run in result.runs if run.tables]

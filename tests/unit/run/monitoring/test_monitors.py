@@ -14,6 +14,7 @@ from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
 from tare.record.host_facts import HostFacts
 from tare.record.load_time import Span
+from tare.record.monitor import MonitorFacts
 from tare.record.run_record import Phase
 from tare.record.trace import Traces, growth
 from tare.record.usage import Usage
@@ -58,7 +59,7 @@ class Stillborn(FakeMonitor):
 def test_every_run_is_watched_and_told_of_its_clients(rig: Any, plans: Any) -> None:
     (record,) = rig.execute(plans(warmup_s=0.1))
     assert record.outcome.ok, record.outcome
-    assert record.monitors == {
+    assert {name: each.model_dump() for name, each in record.monitors.items()} == {
         "probe": {"interval_s": 0.1, "samples": 0, "handed": ["client"], "engine_cpu_s": None}
     }
     assert "monitors/probe/later" in record.raw
@@ -256,7 +257,7 @@ def test_the_client_s_host_is_watched_by_the_monitors_of_hosts_too(rig: Any, tmp
     two_hosts(rig, tmp_path)
     (record,) = rig.execute(watched_plan())
     assert record.outcome.ok, record.outcome
-    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    seen = {name: (monitor.model_extra or {}).get("handed") for name, monitor in record.monitors.items()}
     assert seen == {"probe": [], "client-host": ["client"], "profile": [], "client-profile": ["client"]}
     assert "monitors/client-profile/later" in record.raw
     assert rig.leftovers == []
@@ -279,7 +280,7 @@ def test_a_client_that_warms_up_by_itself_is_watched_by_every_monitor(rig: Any) 
     )
     (record,) = rig.execute(watched_plan())
     assert record.outcome.ok, record.outcome
-    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    seen = {name: (monitor.model_extra or {}).get("handed") for name, monitor in record.monitors.items()}
     assert seen == {"probe": ["client"], "profile": ["client"]}
 
 
@@ -288,7 +289,7 @@ def test_a_client_that_warms_up_by_itself_is_watched_on_its_own_host(rig: Any, t
     rig.swap(workloads={**WORKLOADS, "fake": WarmsUpItself()})
     (record,) = rig.execute(watched_plan())
     assert record.outcome.ok, record.outcome
-    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    seen = {name: (monitor.model_extra or {}).get("handed") for name, monitor in record.monitors.items()}
     assert seen == {"probe": [], "client-host": ["client"], "profile": [], "client-profile": ["client"]}
 
 
@@ -296,5 +297,5 @@ def test_a_client_s_host_that_cannot_have_a_monitor_goes_without_and_says_why(ri
     two_hosts(rig, tmp_path, lacks="no perf events")
     (record,) = rig.execute(watched_plan())
     assert record.outcome.ok, record.outcome
-    assert record.monitors["client-profile"] == {"absent": "no perf events"}
-    assert "absent" not in record.monitors["profile"]
+    assert record.monitors["client-profile"] == MonitorFacts(absent="no perf events")
+    assert record.monitors["profile"].absent is None
