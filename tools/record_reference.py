@@ -15,10 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tare.deployments import Endpoint
+from tare.record.chronicle import ServerEvent, ServerReport
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.load_time import LoadTime
+from tare.record.loaded_data import LoadedData, MadeBy
 from tare.record.measurement import (
     Encryption,
     Latency,
@@ -54,6 +56,8 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
             ("wire.", Wire),
             ("carrier.", Carrier),
         ),
+        "`snapshot`": (("", LoadedData), ("made_by.SIDE.", MadeBy)),
+        "`chronicle`": (("", ServerReport), ("events[].", ServerEvent)),
         "`pilot`": (("", Choice),),
         "Choice of turns": (("", TurnChoice), ("tried[].", Tried)),
         "`rotation`": (("", Rotation),),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
+from tare.record.chronicle import ServerReport
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.network_path import NetworkPath
@@ -31,7 +32,7 @@ class NodeFacts:
     """The same after the measure phase."""
     path: NetworkPath | None = None
     """How the client's traffic reaches it, as `path`."""
-    chronicle: Mapping[str, Any] | None = None
+    chronicle: ServerReport | None = None
     """Its report of its own work, as `chronicle`."""
     on: str | None = None
     """Name of its host, if nodes have separate hosts; else `null`, as are the next three."""

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, ValidatorFunctionWrapHandler, WrapValidator
 
+from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.import_source import ImportSource
+from tare.record.loaded_data import LoadedData
 from tare.record.measurement import Measurement
 from tare.record.monitor import MonitorFacts
 from tare.record.network_path import NetworkPath
@@ -130,8 +132,8 @@ class RunRecord(Strict):
     """`sut` and `client`: reference, digest, engine id, packages."""
     emulated: tuple[Side, ...] = ()
     """Sides that ran on an emulated CPU, as their instances reported; before format 4, none could."""
-    snapshot: Mapping[str, Any] | None = None
-    """The snapshot that the run's data were copied from, and the deployments that loaded it."""
+    snapshot: LoadedData | None = None
+    """The snapshot that the run's data were copied from."""
     effective: Mapping[str, str] | None
     """Settings read back from the server."""
     parity: Parity
@@ -146,11 +148,8 @@ class RunRecord(Strict):
     """Use of CPUs and disks in the measure phase; `None` if the run did not get that far."""
     monitors: Mapping[str, MonitorFacts] | None = None
     """Monitor → what it reports about itself."""
-    chronicle: Mapping[str, Any] | None = None
-    """The server's report of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
-
-    For several nodes only `events`, each with its `node`; the rest is in `nodes`.
-    """
+    chronicle: ServerReport | None = None
+    """The server's report of its own work, such as compactions."""
     pilot: Choice | TurnChoice | None = None
     """The pilot's choice of the measure phase or of turns; `None` in a pilot, or if the study sets the lengths."""
     measurement: Measurement | None

@@ -125,7 +125,8 @@ def assert_is_one_ring(run: LabRun, table: str) -> None:
     assert asked.notices == ()
     for name, told in asked.of_nodes.items():
         assert told is not None
-        assert told["tables"][table]["number_of_partitions_estimate"] == pytest.approx(300, rel=0.2), name
+        assert told.tables is not None
+        assert told.tables[table]["number_of_partitions_estimate"] == pytest.approx(300, rel=0.2), name
 
 
 @pytest.mark.parametrize(("deployment", "network"), PLACES)
@@ -155,8 +156,9 @@ def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: Da
     assert (set(found.by_operation), found.errors) == ({"read", "update"}, 0)
     for name, told in asked.of_nodes.items():
         assert told is not None
-        pool = told["pools"]["Native-Transport-Requests"]
-        assert pool["CompletedTasks"] > found.done / NODES / 4, name
+        assert told.pools is not None
+        done: Any = told.pools["Native-Transport-Requests"]["CompletedTasks"]
+        assert done > found.done / NODES / 4, name
 
 
 def test_a_node_killed_while_it_is_measured_fails_the_run_with_its_name_and_leaves_nothing(

@@ -210,7 +210,8 @@ def test_data_traces_and_samples_of_each_host_are_there_on_one_clock(
     ring: Played, engine_four: tuple[TestHost, ...]
 ) -> None:
     for record in good(ring):
-        assert sorted((record.snapshot or {})["parts"]) == ["1", "2", "3"]
+        assert record.snapshot is not None
+        assert sorted(record.snapshot.parts) == ["1", "2", "3"]
         raw, usage = ring.raw(record) / "monitors", as_tree(record.usage)
         for trace, node in (("probe", "sut-1"), ("sut-2-host", "sut-2"), ("sut-3-host", "sut-3")):
             names = set(pl.read_parquet(raw / trace / "trace" / "process.parquet")["name"])

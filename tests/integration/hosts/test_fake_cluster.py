@@ -106,14 +106,14 @@ def test_the_trace_of_each_nodes_host_comes_home_with_its_node(one_run: OneRun) 
 def test_each_host_keeps_the_data_of_its_node_and_all_are_of_one_load(one_run: OneRun) -> None:
     snapshot = one_run.record.snapshot
     assert snapshot is not None
-    assert sorted(snapshot["parts"]) == ["1", "2", "3"]
+    assert sorted(snapshot.parts) == ["1", "2", "3"]
     *servers, client = one_run.there
     for number, host in enumerate(servers, 1):
         (home,) = hosts.ssh(host, "ls", "/var/lib/tare/snapshots").stdout.split()
-        assert home.startswith(snapshot["key"])
+        assert home.startswith(snapshot.key)
         assert hosts.ssh(host, "ls", f"/var/lib/tare/snapshots/{home}/data").stdout.split() == [str(number)]
         described = json.loads(hosts.ssh(host, "cat", f"/var/lib/tare/snapshots/{home}/snapshot.json").stdout)
-        assert described["load"] == snapshot["load"]
+        assert described["load"] == snapshot.load
     assert hosts.ssh(client, "ls", "/var/lib/tare/snapshots", check=False).stdout == ""
 
 
@@ -127,8 +127,8 @@ def test_a_part_that_is_gone_has_all_loaded_anew(four: tuple[TestHost, ...], tmp
     assert after.outcome.ok
     assert before.snapshot is not None
     assert after.snapshot is not None
-    assert after.snapshot["key"] == before.snapshot["key"]
-    assert after.snapshot["load"] != before.snapshot["load"]
+    assert after.snapshot.key == before.snapshot.key
+    assert after.snapshot.load != before.snapshot.load
 
 
 def test_a_node_that_dies_on_its_host_is_one_failed_run_with_its_name(

@@ -17,10 +17,8 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "RunRecord": {
-        "between", "chronicle", "images", "settings",
-        "snapshot",
+        "between", "images", "settings",
     },
-    "NodeFacts": {"chronicle"},
     "Observation": {"containerd", "guest", "pod"},
 }  # fmt: skip
 """Type of a record → its parts that cross the stages as `Mapping[str, Any]`."""

@@ -75,7 +75,7 @@ def test_every_run_starts_from_a_copy_of_files_made_once(empty_rig: Rig) -> None
     assert second.outcome.ok, second.outcome.reason
     assert first.snapshot is not None
     assert first.snapshot == second.snapshot
-    assert list(first.snapshot["made_by"]) == ["sut"]
+    assert list(first.snapshot.made_by) == ["sut"]
     assert len(list(empty_rig.machine.layout.snapshots.iterdir())) == 1
 
 

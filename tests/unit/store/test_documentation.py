@@ -58,7 +58,7 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
     [
         ("`path`", {hop.value for hop in Hop}),
         ("Phases", {phase.value for phase in Phase}),
-        ("The record", keys(Snapshot) - {"data", "elsewhere"}),
+        ("`snapshot`", keys(Snapshot) - {"data", "elsewhere"}),
         ("Formats", set()),
     ],
 )

@@ -142,21 +142,18 @@ def of_duet(timed: TimedRun) -> Iterator[Mark]:
 
 def of_chronicle(timed: TimedRun) -> Iterator[Mark]:
     """Yield background work that the server reported, such as compactions; without a start, it is a moment."""
-    for event in (timed.run.chronicle or {}).get("events") or () if timed.places else ():
-        ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
+    told = timed.run.chronicle
+    for event in told.events if told is not None and timed.places else ():
+        began, ended = event.began_monotonic_s, event.ended_monotonic_s
         if ended is None:
             continue
-        moved = [
-            f"{amount / _MIB:.3g} MiB {way}"
-            for way in ("read", "written")
-            if (amount := number_at(event, (f"{way}_bytes",))) is not None
-        ]
-        kind, node = str(event.get("kind")), event.get("node")
-        at = f" at {node}" if node else ""
+        amounts = ((event.read_bytes, "read"), (event.written_bytes, "written"))
+        moved = [f"{amount / _MIB:.3g} MiB {way}" for amount, way in amounts if amount is not None]
+        at = f" at {event.node}" if event.node else ""
         yield Mark(
-            kind,
+            event.kind,
             round((ended if began is None else began) - timed.zero_s, 2),
-            ": ".join(filter(None, [f"{kind} of {event.get('name')}{at}", ", ".join(moved)])),
+            ": ".join(filter(None, [f"{event.kind} of {event.name}{at}", ", ".join(moved)])),
             until=None if began is None else round(ended - timed.zero_s, 2),
             work=True,
         )

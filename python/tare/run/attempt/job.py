@@ -13,9 +13,11 @@ from tare.images import Image
 from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan, PlannedRun
 from tare.plugins import Implementations
+from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.loaded_data import LoadedData
 from tare.record.measurement import Measurement
 from tare.record.monitor import MonitorFacts
 from tare.record.network_path import NetworkPath
@@ -81,7 +83,7 @@ class Draft:
     client_host: HostFacts | None = None
     client_engine: EngineFacts | None = None
     emulated: tuple[Side, ...] = ()
-    snapshot: Mapping[str, Any] | None = None
+    snapshot: LoadedData | None = None
     effective: Mapping[str, str] | None = None
     parity: Parity = field(default_factory=Parity)
     path: NetworkPath | None = None
@@ -89,7 +91,7 @@ class Draft:
     """The first node's values are also the fields above."""
     usage: Usage | None = None
     monitors: Mapping[str, MonitorFacts] | None = None
-    chronicle: Mapping[str, Any] | None = None
+    chronicle: ServerReport | None = None
     measurement: Measurement | None = None
     continues: str | None = None
     rotation: Rotation | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.record.emulated import union_of_sides
+from tare.record.loaded_data import LoadedData
 from tare.record.measurement import as_stored
 from tare.record.node import NodeFacts
 from tare.record.observation import Observation, Side
@@ -65,7 +65,7 @@ class Ready:
     sut: Sut | None
     parameters: Parameters
     run_id: str
-    snapshot: Mapping[str, Any] | None = None
+    snapshot: LoadedData | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Phases:
         event_source = self.machine.event_sources.get(self.job.arm.settings.sut.database or "")
         began_at, ahead_s = self.watch.times[0].began_at, wall_clocks_ahead_s(self.draft)
         asked = ask_all(sut, event_source, self.machine.clock, began_at, ahead_s)
-        self.draft.chronicle = asked.tree
+        self.draft.chronicle = asked.whole
         self.draft.of_nodes("chronicle", asked.of_nodes)
         self.draft.notes.update(asked.files)
         self.draft.notices += asked.notices
@@ -201,7 +201,7 @@ class Phases:
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-            self.draft.snapshot = snapshot.described
+            self.draft.snapshot = snapshot.recorded
         for node in context.nodes:
             workdir = context.workdir_of(node)
             host, storage = workdir.host, self.machine.storage(self.job.arm.settings.sut, workdir.host)

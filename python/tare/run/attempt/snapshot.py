@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.deployments.directories import sync_and_evict
 from tare.errors import RunFailed
+from tare.record.loaded_data import LoadedData, MadeBy
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
@@ -53,7 +54,7 @@ class Snapshot:
     data: str
     listing: str
     content: str
-    made_by: Mapping[str, Any]
+    made_by: Mapping[str, Mapping[str, str]]
     parts: Mapping[str, str]
     load: str | None = None
     """Identifies one load of nodes on hosts of their own: their data were stopped together."""
@@ -65,11 +66,10 @@ class Snapshot:
         return self.elsewhere.get(part) or _within(self.data, part)
 
     @property
-    def described(self) -> dict[str, Any]:
+    def recorded(self) -> LoadedData:
         """What a record keeps of the snapshot; paths are left out, as they are the host's own."""
-        tree = asdict(self)
-        kept = {key: tree[key] for key in ("key", "listing", "content", "made_by", "parts")}
-        return kept if self.load is None else {**kept, "load": self.load}
+        made_by = {side: MadeBy(each.get("deployment"), each.get("network")) for side, each in self.made_by.items()}
+        return LoadedData(self.key, self.listing, self.content, made_by, self.parts, self.load)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Shelf:
         )
 
     def keep(
-        self, contents: Contents, data: str, made_by: Mapping[str, Any], parts: Sequence[str] = ("",)
+        self, contents: Contents, data: str, made_by: Mapping[str, Mapping[str, str]], parts: Sequence[str] = ("",)
     ) -> Snapshot:
         """Turn a data directory, whose server has stopped cleanly, into a snapshot: sync, then move in whole.
 
@@ -136,7 +136,9 @@ class Shelf:
         return f"{self.layout.snapshots}/{contents.key}"
 
 
-def description_of(contents: Contents, made_by: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def description_of(
+    contents: Contents, made_by: Mapping[str, Mapping[str, str]], facts: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Return the description that is stored with a snapshot."""
     return {"format": FORMAT, **asdict(contents), "made_by": dict(made_by), **facts}
 

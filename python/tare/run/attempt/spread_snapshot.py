@@ -10,7 +10,6 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tare.deployments.directories import remove_tree
 from tare.errors import RunFailed
@@ -40,7 +39,7 @@ class SpreadShelf:
             elsewhere[part] = f"{home}/data/{part}"
         return replace(first, elsewhere=elsewhere)
 
-    def keep(self, contents: Contents, data: Sequence[str], made_by: Mapping[str, Any]) -> Snapshot:
+    def keep(self, contents: Contents, data: Sequence[str], made_by: Mapping[str, Mapping[str, str]]) -> Snapshot:
         """Turn the data directories, one on each host with its node's part, into a snapshot.
 
         If another tare was faster, its snapshot is kept and these data are removed.
