@@ -1,4 +1,4 @@
-"""Write the tables of docs/reference/record.md, facts.md and monitors.md from the docstrings of a record's types.
+"""Write the tables of docs/reference/record.md and its neighbours from the docstrings of a record's types.
 
     python -m tools.record_reference [--check]
 
@@ -46,6 +46,19 @@ Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
     "facts.md": {"Host": (("", HostFacts),), "Engine": (("", EngineFacts),)},
+    "measurement.md": {
+        "`measurement`": (
+            ("", Measurement),
+            ("latency.", Latency),
+            ("windows[].", Window),
+            ("by_operation.KIND.", Operation),
+            ("parts.PERCENTILE.", LatencyParts),
+            ("encryption.", Encryption),
+            ("sustained.", Sustained),
+            ("sustained.rungs[].", Rung),
+            ("turns.", TurnCounts),
+        ),
+    },
     "monitors.md": {"`monitors.NAME` in the record": (("", MonitorFacts),)},
     "record.md": {
         "`parity`": (("", Parity), ("SIDE.", Observation)),
@@ -61,17 +74,6 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
         "`pilot`": (("", Choice),),
         "Choice of turns": (("", TurnChoice), ("tried[].", Tried)),
         "`rotation`": (("", Rotation),),
-        "`measurement`": (
-            ("", Measurement),
-            ("latency.", Latency),
-            ("windows[].", Window),
-            ("by_operation.KIND.", Operation),
-            ("parts.PERCENTILE.", LatencyParts),
-            ("encryption.", Encryption),
-            ("sustained.", Sustained),
-            ("sustained.rungs[].", Rung),
-            ("turns.", TurnCounts),
-        ),
         "`nodes`": (("", NodeFacts),),
         "`usage`": (
             ("", Usage),

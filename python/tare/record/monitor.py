@@ -38,7 +38,7 @@ class MonitorFacts(BaseModel):
     """Probe: why they could not be counted."""
 
     file: str | None = None
-    """Of an imported run: the [log](import.md#logs-of-monitors)."""
+    """Name of the [log](import.md#logs-of-monitors), for an imported run."""
     sha256: str | None = None
     """Digest of the log."""
     offset_s: float | None = None

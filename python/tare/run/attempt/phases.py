@@ -353,7 +353,7 @@ class Phases:
         nodes = by_node(self._so_far(), self.draft.nodes)
         for node, alone in zip(context.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
-            wrong += undeclared_peers(settings, node.name, self._node(node.name).peers)
+            wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, NodeFacts()).peers)
             wrong += storage_mismatch(
                 settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity.sut
             )
@@ -372,26 +372,22 @@ class Phases:
         hosts = {host.name: self.machine.facts_of(host) for host in self.machine.site.sut_hosts}
         seen, effective = dict[str, Observation | None](), dict[str, Mapping[str, str]]()
         if sut is not None:
-            notices = list[str]()
+            notices = self.draft.notices
             seen = {each.node.name: observation(each.deployment, each.instance, notices) for each in sut.servers}
             effective = dict(sut.effective())
-            self.draft.notices += notices
             self.draft.parity = self.draft.parity.model_copy(update={"sut_after": seen[sut.first.node.name]})
             self.draft.of_nodes("parity_after", seen)
         moved_to = None if sut is None else self.pace.moved_to
         changed = list[str]()
         for name, before in nodes.items():
             again = before.parity.with_sut(seen.get(name) or before.parity.sut)
-            host = self._node(name).on or self.machine.site.sut.name
+            host = self.draft.nodes.get(name, NodeFacts()).on or self.machine.site.sut.name
             after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
             changed += changed_during(before, before.model_copy(update=after), self._variables(), moved_to)
         if changed:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
             )
-
-    def _node(self, name: str) -> NodeFacts:
-        return self.draft.nodes.get(name, NodeFacts())
 
     def _must_be_like_others(self) -> None:
         if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._variables()):

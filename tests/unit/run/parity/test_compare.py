@@ -177,28 +177,6 @@ def test_a_fact_of_the_host_that_decides_a_result_is_named_and_no_factor_excuses
 
 
 @pytest.mark.parametrize(
-    ("fact", "told", "value", "text"),
-    [
-        ("cpu_governors", "CPU frequency governors", ["powersave"], "powersave"),
-        ("cpu_turbo", "CPU turbo", True, "True"),
-        ("cpu_numa_balancing", "NUMA balancing", True, "True"),
-        ("cpu_mitigations", "mitigations of the CPU", {"meltdown": "no"}, "meltdown no"),
-        ("sched_autogroup", "scheduler groups by session", True, "True"),
-        ("data_mount_options", "mount options of the data path", ["rw", "noatime"], "rw,noatime"),
-        ("proactive_reclaim", "proactive reclaim", ["damon_reclaim"], "damon_reclaim"),
-        ("tare_is_root", "tare runs as root", True, "True"),
-    ],
-)
-def test_so_is_one_that_is_no_text_unless_an_older_tare_did_not_keep_it(
-    fact: str, told: str, value: object, text: str
-) -> None:
-    older, other = record("bare", host={}), record("bridge", host={fact: value})
-    later = fact in ("proactive_reclaim", "tare_is_root")
-    assert found(older, other) == ([] if later else [f"host: {told}: none in bare, {text} in bridge"])
-    assert found(other, record("bridge", host={fact: value and type(value)()})) != []
-
-
-@pytest.mark.parametrize(
     ("key", "changes"),
     [
         ("sut.settings.innodb-buffer-pool-size", {"effective": {"innodb_buffer_pool_size": "1", "port": "1"}}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.parity.test_compare import SERVER, record, study
+from tests.unit.run.parity.test_compare import SERVER, found, record, study
 
 from tare.record.observation import Parity
 from tare.record.run_record import RunRecord
@@ -42,3 +42,25 @@ def test_what_could_not_be_read_before_a_run_did_not_change_in_it() -> None:
         "variable innodb_buffer_pool_size: 134217728 before, 1 afterwards",
     )
     assert changed_during(unread, unread, SERVER) == ()
+
+
+@pytest.mark.parametrize(
+    ("fact", "words", "value", "text"),
+    [
+        ("cpu_governors", "CPU frequency governors", ["powersave"], "powersave"),
+        ("cpu_turbo", "CPU turbo", True, "True"),
+        ("cpu_numa_balancing", "NUMA balancing", True, "True"),
+        ("cpu_mitigations", "mitigations of the CPU", {"meltdown": "no"}, "meltdown no"),
+        ("sched_autogroup", "scheduler groups by session", True, "True"),
+        ("data_mount_options", "mount options of the data path", ["rw", "noatime"], "rw,noatime"),
+        ("proactive_reclaim", "proactive reclaim", ["damon_reclaim"], "damon_reclaim"),
+        ("tare_is_root", "tare runs as root", True, "True"),
+    ],
+)
+def test_so_is_one_that_is_no_text_unless_an_older_tare_did_not_keep_it(
+    fact: str, words: str, value: object, text: str
+) -> None:
+    older, other = record("bare", host={}), record("bridge", host={fact: value})
+    later = fact in ("proactive_reclaim", "tare_is_root")
+    assert found(older, other) == ([] if later else [f"host: {words}: none in bare, {text} in bridge"])
+    assert found(other, record("bridge", host={fact: value and type(value)()})) != []
