@@ -17,7 +17,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools.machines.matrix import Seen, engine_of, merged, page, parse, text
@@ -121,16 +121,23 @@ def trials(guest: Guest, suite: str, today: str, only: str) -> Iterator[Seen]:
             continue
         done = guest.do("run", account, script, *words.split(), limit_s=_TRIAL_S)
         last = (done.stdout.strip() or done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        seen = {words: last if words.startswith("doctor") else ("works" if done.returncode == 0 else last)}
-        if done.returncode == 0 and last.startswith("{"):
-            seen = {f"{title(words)}, arm {arm}": end for arm, end in json.loads(last).items()}
-        for tried, result in seen.items():
+        for tried, result in results(words, done.returncode, last).items():
             arm = tried.partition(", arm ")[2] or ("rootless" if account == "plain" else "docker")
             engine = engine_of(repeated(arm, words), found)
             yield Seen(
                 SUITES[suite], f"{found['kernel']} (UML)", found["systemd"], found["driver"], found["python"],
                 account, tried, engine, result, today,
             )  # fmt: skip
+
+
+def results(words: str, code: int, last: str) -> Mapping[str, str]:
+    """What was tried → what was seen, from the exit code and the last line of a trial.
+
+    The end of each arm counts even if Docker did not come back with its usual settings afterwards.
+    """
+    if last.startswith("{"):
+        return {f"{title(words)}, arm {arm}": end for arm, end in json.loads(last).items()}
+    return {words: last if words.startswith("doctor") or code != 0 else "works"}
 
 
 def repeated(arm: str, words: str) -> str:

@@ -23,7 +23,7 @@ study() {
     rm -rf store
     tare run "/srv/$1" --store store --quiet >run.txt 2>&1 || true  # the store tells of each arm
     ! grep -q Traceback run.txt || { grep -A1 Traceback run.txt; exit 1; }
-    [ -e store ] || { tail -n 1 run.txt; exit 1; }
+    [ -e store ] || { sed -n 's/^  - //p' run.txt | grep -m 1 . || tail -n 1 run.txt; exit 1; }  # the first reason of several
     tare report store >report.txt
     good store
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.machines.__main__ import HERE, TRIALS, repeated, title
+from tools.machines.__main__ import HERE, TRIALS, repeated, results, title
 from tools.machines.matrix import HEAD, Seen, engine_of, merged, page, parse, text
 
 VERSIONS = {"docker": "26.1.5", "podman": "5.4.2", "crun": "1.21", "containerd": "1.7.24"}
@@ -74,3 +74,15 @@ def test_the_control_of_a_study_ran_on_the_engine_of_its_baseline() -> None:
     assert repeated("baseline-again", "study root.yaml") == "bare"
     assert repeated("baseline-again", "resume user.yaml") == "host"
     assert repeated("bridge", "resume user.yaml") == "bridge"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_each_arm_has_its_end_even_if_docker_did_not_restart_afterwards(code: int) -> None:
+    seen = results("setting image-store", code, '{"bare": "works", "layer": "no snapshot"}')
+    assert seen == {"dockerd image-store, arm bare": "works", "dockerd image-store, arm layer": "no snapshot"}
+
+
+def test_a_trial_without_arms_works_or_has_its_last_line() -> None:
+    assert results("clean", 0, "nothing is left") == {"clean": "works"}
+    assert results("clean", 1, "left: tare.slice") == {"clean": "left: tare.slice"}
+    assert results("doctor", 0, "A study can run here.") == {"doctor": "A study can run here."}
