@@ -19,6 +19,7 @@ from tare.record.chronicle import ServerEvent, ServerReport
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.load_time import LoadTime
 from tare.record.loaded_data import LoadedData, MadeBy
 from tare.record.measurement import (
@@ -69,6 +70,7 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
             ("wire.", Wire),
             ("carrier.", Carrier),
         ),
+        "`images`": (("SIDE.", ImageFacts),),
         "`snapshot`": (("", LoadedData), ("made_by.SIDE.", MadeBy)),
         "`chronicle`": (("", ServerReport), ("events[].", ServerEvent)),
         "`pilot`": (("", Choice),),

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from tests.unit.analyze import synthetic
 
+from tare.record.run_record import to_tree
 from tare.report import html_page
 from tare.report.content import build_report
 from tare.report.in_full import with_details
@@ -19,11 +20,10 @@ WHITE, BLACK = "rgb(255, 255, 255)", "rgb(0, 0, 0)"
 
 
 def with_long_lists(tree: dict[str, Any]) -> None:
-    """As many packages, variables and facts as real images, servers and hosts have."""
+    """As many packages and variables as real images and servers have."""
     packages = [[f"package-{n}", f"1:{n}.2-3+deb12u1"] for n in range(170)]
-    tree["images"] = {side: {**synthetic.IMAGE, "packages": packages} for side in ("sut", "client")}
+    tree["images"] = {side: {**to_tree(synthetic.IMAGE), "packages": packages} for side in ("sut", "client")}
     tree["effective"] = {**tree["effective"], **{f"variable_{n}": str(n) for n in range(600)}}
-    tree["host"] = {**tree["host"], **{f"fact_{n}": f"value {n}" for n in range(90)}}
 
 
 @pytest.fixture(scope="module")

@@ -208,7 +208,7 @@ def _evidence(
     last = runs[-1]
     identity = identity_of_run(last)
     control = next((each for each in analysis.findings if each.control and each.metric == finding.metric), None)
-    digests = [side.get("digest") for run in runs for side in run.images.values() if isinstance(side, Mapping)]
+    digests = [side.digest for run in runs for side in run.images.values() if side is not None]
     ends = (None, None, None) if control is None else (
         control.estimate.point, control.estimate.low, control.estimate.high
     )  # fmt: skip
@@ -219,7 +219,7 @@ def _evidence(
         kernel=identity.kernel,
         engine_version=identity.engine_version,
         tare=__version__,
-        images=tuple(dict.fromkeys(str(each) for each in digests if each)),
+        images=tuple(dict.fromkeys(each for each in digests if each)),
         seed=plan.study.protocol.seed,
         runs=analysis.good,
         failed=analysis.attempted - analysis.good,

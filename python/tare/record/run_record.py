@@ -14,6 +14,7 @@ from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.import_source import ImportSource
 from tare.record.loaded_data import LoadedData
 from tare.record.measurement import Measurement
@@ -128,8 +129,8 @@ class RunRecord(Strict):
     """Facts of the client's host, in the form of `host`; `None` where client and SUT share a host."""
     client_engine: EngineFacts | None = None
     """Facts of the engine on the client's host."""
-    images: Mapping[str, Any]
-    """`sut` and `client`: reference, digest, engine id, packages."""
+    images: Mapping[str, ImageFacts | None]
+    """`sut` and `client`; `None` for a workload without a database."""
     emulated: tuple[Side, ...] = ()
     """Sides that ran on an emulated CPU, as their instances reported; before format 4, none could."""
     snapshot: LoadedData | None = None

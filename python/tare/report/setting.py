@@ -12,6 +12,7 @@ from tare.analyze.hosts import named_hosts
 from tare.analyze.numbers import is_mapping
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import RunRecord
 from tare.run.parity.properties import SIDES, TOKEN, lies_on
@@ -361,26 +362,25 @@ def _without_names(tree: Any, run_id: str) -> Any:
 
 def _images(records: Iterable[RunRecord]) -> tuple[Bits, ...]:
     sides: dict[str, list[str]] = {}
-    trees: dict[str, Mapping[str, Any]] = {}
+    bits: dict[str, ImageFacts] = {}
     for record in records:
         for side, image in record.images.items():
-            if not is_mapping(image):
+            if image is None:
                 continue
-            key = f"{image.get('reference')} {image.get('digest')} {image.get('engine_id')}"
-            trees.setdefault(key, image)
+            key = f"{image.reference} {image.digest} {image.engine_id}"
+            bits.setdefault(key, image)
             if side not in sides.setdefault(key, []):
                 sides[key].append(side)
-    return tuple(_bits(trees[key], tuple(sides[key])) for key in trees)
+    return tuple(_bits(bits[key], tuple(sides[key])) for key in bits)
 
 
-def _bits(image: Mapping[str, Any], sides: tuple[str, ...]) -> Bits:
-    packages = image.get("packages") or ()
+def _bits(image: ImageFacts, sides: tuple[str, ...]) -> Bits:
     return Bits(
         sides=sides,
-        reference=shown(image.get("reference")),
-        digest=shown(image.get("digest")),
-        engine_id="not in an engine" if image.get("engine_id") is None else str(image["engine_id"]),
-        packages=tuple((str(name), str(version)) for name, version in packages),
+        reference=shown(image.reference),
+        digest=shown(image.digest),
+        engine_id="not in an engine" if image.engine_id is None else image.engine_id,
+        packages=image.packages,
     )
 
 

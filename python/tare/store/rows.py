@@ -13,6 +13,7 @@ from sqlalchemy import RowMapping
 
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.run_record import RunRecord
 
 SHARED = ("host", "engine", "images")
@@ -21,7 +22,11 @@ SETUP = ("study", "scale", "plan_digest", "levels", "settings")
 """Keys that all runs of an arm under one plan have in common: one body of `facts`."""
 REFERENCES = (*SHARED, "setup", "effective")
 """Columns of `runs` that hold a digest of `facts`. Up to format 4, the last two are in the record itself."""
-_TYPES: Mapping[str, TypeAdapter[Any]] = {"host": TypeAdapter(HostFacts), "engine": TypeAdapter(EngineFacts)}
+_TYPES: Mapping[str, TypeAdapter[Any]] = {
+    "host": TypeAdapter(HostFacts),
+    "engine": TypeAdapter(EngineFacts),
+    "images": TypeAdapter(Mapping[str, ImageFacts | None]),
+}
 """Types of the parts that are more than JSON."""
 _STAND_IN = {
     "host": '"host":{},',

@@ -11,6 +11,7 @@ import numpy as np
 from tare.deployments import Endpoint
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.measurement import Histogram, Latency, Measurement
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.observation import Observation, Parity
@@ -241,12 +242,12 @@ ENGINE = EngineFacts(
     engine_storage_driver="overlay2",
     engine_userland_proxy=True,
 )
-IMAGE: Mapping[str, Any] = {
-    "reference": "mariadb",
-    "digest": "sha256:" + "cd" * 32,
-    "engine_id": "sha256:" + "ef" * 32,
-    "packages": [["mariadb-server", "1:10.11.6-0+deb12u1"], ["sysbench", "1.0.20+ds-5"]],
-}
+IMAGE = ImageFacts(
+    reference="mariadb",
+    digest="sha256:" + "cd" * 32,
+    engine_id="sha256:" + "ef" * 32,
+    packages=(("mariadb-server", "1:10.11.6-0+deb12u1"), ("sysbench", "1.0.20+ds-5")),
+)
 EFFECTIVE: Mapping[str, str] = {
     "innodb_buffer_pool_size": "134217728",
     "max_connections": "151",

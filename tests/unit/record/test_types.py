@@ -17,7 +17,7 @@ from tare.record.run_record import RunRecord
 
 UNTYPED = {
     "RunRecord": {
-        "between", "images", "settings",
+        "between", "settings",
     },
     "Observation": {"containerd", "guest", "pod"},
 }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.record.image_facts import ImageFacts
 from tare.report.content import build_report
 from tare.report.terminal import render
 from tare.report.words.other_image import other_images
@@ -26,7 +27,7 @@ def records_of(effective: dict[str, str] | None, digest: str = "new") -> list[An
     def changed(record: Any) -> Any:
         other = record.arm == "bridge"
         update = {
-            "images": {"sut": {"digest": digest if other else "old"}},
+            "images": {"sut": ImageFacts(digest=digest if other else "old")},
             "effective": effective if other else OLD,
             "settings": {"sut": {"database": "mariadb"}},
         }

@@ -34,7 +34,7 @@ def test_a_good_record_is_whole(rig: Any, plans: Any) -> None:
     assert record.path.client_dialled.address == "127.0.0.1"
     assert record.parity.sut is not None
     assert record.parity.client is not None
-    assert record.images["sut"]["digest"]
+    assert record.images["sut"].digest
     assert record.notices == ()
     assert set(record.raw) >= {"measure.stdout", "measure.stderr", "sut.stdout", "sut.stderr", "warm-up.stdout"}
     assert all((rig.staging / f"{record.run_id}-1" / name).is_file() for name in record.raw)

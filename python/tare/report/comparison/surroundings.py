@@ -75,10 +75,10 @@ def _images(run: RunRecord) -> Mapping[str, Any]:
     """Return reference, digest and packages of each side's image."""
     return {
         side: {
-            "reference": image.get("reference"),
-            "digest": image.get("digest"),
-            "package": {str(name): str(version) for name, version in image.get("packages") or ()},
+            "reference": image.reference,
+            "digest": image.digest,
+            "package": dict(image.packages),
         }
         for side, image in run.images.items()
-        if isinstance(image, Mapping)
+        if image is not None
     }

@@ -50,7 +50,8 @@ def other_images(study: Study, records: Sequence[RunRecord]) -> Iterator[Headlin
 
 
 def _digest(record: RunRecord) -> object:
-    return (record.images.get("sut") or {}).get("digest")
+    image = record.images.get("sut")
+    return image and image.digest
 
 
 def _sentence(own: RunRecord, baseline: RunRecord) -> str:

@@ -17,6 +17,7 @@ from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.loaded_data import LoadedData
 from tare.record.measurement import Measurement
 from tare.record.monitor import MonitorFacts
@@ -204,9 +205,7 @@ def plugins_in(settings: ArmSettings) -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _bits(image: Image | None) -> Mapping[str, Any] | None:
+def _bits(image: Image | None) -> ImageFacts | None:
     if image is None:
         return None
-    kept = ("reference", "digest", "engine_id", "packages", "labels")
-    tree = to_tree(image)
-    return {key: tree[key] for key in kept}
+    return ImageFacts(image.reference, image.digest, image.engine_id, image.packages, image.labels)

@@ -14,6 +14,7 @@ from typing import Any
 from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
 from tare.record.host_facts import HostFacts
+from tare.record.image_facts import ImageFacts
 from tare.record.node import NodeFacts
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
@@ -138,13 +139,13 @@ class Reading:
 
 def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     """Yield what was in force around one side, from its `Observation` and its image."""
-    seen, image = record.parity.of(side), record.images.get(side) or {}
+    seen, image = record.parity.of(side), record.images.get(side) or ImageFacts()
     label = NAMES[side]
 
     def one(name: str, value: Any, *keys: str, nature: str | None = None) -> Reading:
         return Reading(f"{label}: {name}", value, frozenset(f"{side}.{key}" for key in keys), nature)
 
-    yield one("image digest", image.get("digest"), "image")
+    yield one("image digest", image.digest, "image")
     yield one("emulated CPU", "yes" if side in record.emulated else "no", "deployment")
     if seen is None:
         return
