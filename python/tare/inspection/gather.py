@@ -55,8 +55,9 @@ def _process(host: Host, subject: Subject, facts: Readings) -> None:
         facts.put(name, NONE if soft == "unlimited" else as_int(soft), f"{own}/limits")
     facts.put("process.threads", as_int(status.get("Threads")), f"{own}/status")
     facts.put("process.oom_score_adj", number(host, f"{own}/oom_score_adj"), f"{own}/oom_score_adj")
-    facts.put("process.swap_bytes", _kib(status.get("VmSwap")), f"{own}/status: VmSwap")
-    facts.put("process.hugetlb_bytes", _kib(status.get("HugetlbPages")), f"{own}/status: HugetlbPages")
+    for name, line in (("process.swap_bytes", "VmSwap"), ("process.hugetlb_bytes", "HugetlbPages")):
+        # a kernel without swap or huge pages leaves the line out
+        facts.put(name, _kib(status.get(line, "0 kB")) if status else None, f"{own}/status: {line}")
     bypass = status.get("Speculation_Store_Bypass")
     facts.put("process.speculation_store_bypass", bypass, f"{own}/status", "this kernel does not report it")
     facts.put("cgroup.cpus", cpu_count(status.get("Cpus_allowed_list")), f"{own}/status: Cpus_allowed_list")
@@ -216,6 +217,10 @@ def _host(host: Host, facts: Readings) -> None:
         "netfilter_conntrack", "netfilter_rules", "bridge_nf_call_iptables",
     ):  # fmt: skip
         facts.put(f"host.{name}", getattr(seen, name), where)
+    if seen.thp is None:
+        facts.put("host.thp", NONE, "this kernel has none")
+    if seen.huge_pages is None:
+        facts.put("host.huge_pages", 0, "/proc/meminfo has none")
     if seen.bridge_nf_call_iptables is None:
         facts.put("host.bridge_nf_call_iptables", False, "br_netfilter is not loaded")  # noqa: FBT003 - the fact's value
     governors, reclaim = seen.cpu_governors, seen.proactive_reclaim

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.inspection.machine import ATTRS, PID, machine, subject
+from tests.unit.inspection.machine import ATTRS, PID, STATUS, machine, subject
 from tests.unit.inspection.test_groups import OF_V1
 
 from tare.errors import StudyError
@@ -126,6 +126,15 @@ def test_a_filter_is_known_by_the_engine_s_options_where_its_configuration_is_no
     attrs = {**ATTRS, "HostConfig": {**ATTRS["HostConfig"], "SecurityOpt": options}}
     known = gather(machine(), subject(attrs=attrs, engine_version=version)).facts["seccomp.forbids"]
     assert known == calls if not isinstance(calls, tuple) else set(calls) <= set(known)  # type: ignore[arg-type]  # a tuple then
+
+
+def test_a_kernel_without_huge_pages_has_none_of_them_and_hides_nothing() -> None:
+    plain = STATUS.replace("HugetlbPages:\t0 kB\n", "").replace("VmSwap:\t0 kB\n", "")
+    known = gather(machine(**{f"__proc__{PID}__status": plain}), subject()).facts
+    assert known["host.thp"] == "none"
+    assert known["process.hugetlb_bytes"] == known["process.swap_bytes"] == known["host.huge_pages"] == 0
+    gone = gather(machine(**{f"__proc__{PID}__status": ""}), subject())
+    assert {"process.hugetlb_bytes", "process.swap_bytes"} <= gone.unread.keys()
 
 
 def test_a_process_has_no_container_to_ask_about() -> None:
