@@ -123,6 +123,18 @@ def test_a_good_machine_gets_no_advice() -> None:
     assert [line for line in lines if line.verdict is not Verdict.OK or line.advice] == []
 
 
+def test_whether_the_engine_s_filter_lets_a_server_use_io_uring() -> None:
+    newer, older = (
+        by_name(engine_lines(replace(GOOD_ENGINE, engine_version=version)))["engine's seccomp filter"].found
+        for version in ("25.0.4", "20.10.24+dfsg1")
+    )
+    assert "forbids io_uring" in newer
+    assert "allows io_uring" in older
+    assert "mbind" in older
+    for unknown in ({"engine": "podman"}, {"engine_security": ("name=seccomp,profile=/etc/own.json",)}):
+        assert "engine's seccomp filter" not in by_name(engine_lines(replace(GOOD_ENGINE, **unknown)))
+
+
 def test_images_are_not_built_on_other_hosts() -> None:
     there, ledger = HostPlan(host(), LAYOUT), cast("Ledger", OneLeft())
     assert "mmdebstrap" in by_name(requirement_lines(Examined(there, ledger, GOOD_HOST, None)))

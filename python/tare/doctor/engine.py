@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tare.deployments.seccomp import forbidden_by_docker
 from tare.doctor import Line, ok, warning
 from tare.record.engine_facts import EngineFacts
 
+_OWN_PROFILES = ("profile=default", "profile=builtin")
 _OVERLAYS = frozenset({"overlay2", "overlay", "overlayfs", "fuse-overlayfs"})
 
 
@@ -15,6 +17,7 @@ def engine_lines(facts: EngineFacts) -> Iterator[Line]:
     yield _storage(facts.engine_storage_driver)
     yield _proxy(facts)
     yield ok("engine's cgroups", f"version {facts.engine_cgroup_version}, driver {facts.engine_cgroup_driver}")
+    yield from _filter(facts)
     if facts.engine_rootless:
         yield warning(
             "engine's rights",
@@ -30,6 +33,18 @@ def engine_lines(facts: EngineFacts) -> Iterator[Line]:
         )
     if running := facts.engine_containers_running:
         yield warning("other containers", f"{running} running", "stop them while measuring")
+
+
+def _filter(facts: EngineFacts) -> Iterator[Line]:
+    """Yield whether Docker's own seccomp filter lets a server use io_uring; nothing for another profile."""
+    own = any("name=seccomp" in each and each.endswith(_OWN_PROFILES) for each in facts.engine_security)
+    if facts.engine == "docker" and facts.engine_version is not None and own:
+        forbidden = tuple(forbidden_by_docker(facts.engine_version, ()))
+        rings = "forbids" if "io_uring_setup" in forbidden else "allows"
+        others = ", ".join(call for call in forbidden if not call.startswith("io_uring"))
+        yield ok(
+            "engine's seccomp filter", f"Docker's own: {rings} io_uring; without capabilities forbids {others}"
+        )
 
 
 def _storage(driver: str | None) -> Line:
