@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -25,15 +25,14 @@ class Machine(FakeHost):
             ("id", "-u"): Completed((), 0, b"0\n" if root else b"1000\n"),
             ("mktemp",): Completed((), 0, b"/tmp/x\n"),
             ("test", "-x"): Completed((), 1),
-            ("readlink",): self._links,
             ("nsenter",): self._inside,
             **{("test", "-x", f"/usr/lib/cni/{plugin}"): Completed((), 0) for plugin in plugins},
         }
         self._answers_inside = inside
 
-    def _links(self, argv: Sequence[str], _stdin: bytes) -> Completed:
-        pid = argv[1].split("/")[2]
-        return Completed((), 0, f"net:[{1 if pid == 'self' else pid}]\n".encode())
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        pids = {place: place.split("/")[2] for place in places if place.endswith("/net")}
+        return {place: f"net:[{1 if pid == 'self' else pid}]" for place, pid in pids.items()}
 
     def _inside(self, argv: Sequence[str], stdin: bytes) -> Completed:
         answer = self._answers_inside.get(argv[2].rpartition("/")[2], Completed((), 0))

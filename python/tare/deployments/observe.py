@@ -107,7 +107,7 @@ def observe(
         speculation={name: value for name, value in status.items() if name.startswith("Speculation")},
         namespaces=namespaces,
         binary_digest=binary_digest,
-        scheduler=_SCHEDULERS.get(stat.policy, str(stat.policy)),
+        scheduler=scheduler_of(stat),
         oom_score_adj=None if oom is None else int(oom),
         mounts=mounts_of(mountinfo, targets),
         disk_iops=disk_iops,
@@ -133,6 +133,12 @@ def observe(
         io_weight=next((value for each in weights if (value := _in_cgroup(groups, cgroups, paths, *each))), None),
         network_settings=network_settings,
     )
+
+
+def scheduler_of(stat: Stat) -> str:
+    """Policy of a process, and its niceness if that is not 0: `other`, `batch, nice 15`."""
+    policy = _SCHEDULERS.get(stat.policy, str(stat.policy))
+    return f"{policy}, nice {stat.niceness}" if stat.niceness else policy
 
 
 def _last_look(host: Host, pid: int) -> Stat:
@@ -274,9 +280,8 @@ def _own_file(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name:
 
 def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:
     """Kind of namespace → inode, for the kinds that this kernel has."""
-    links = [f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES]
-    shown = host.run(["readlink", *links], timeout_s=10, check=False).text.split()
-    pairs = [link.rstrip("]").partition(":[") for link in shown]
+    shown = host.links([f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES])
+    pairs = [link.rstrip("]").partition(":[") for link in shown.values()]
     return {kind: inode for kind, _, inode in pairs}
 
 

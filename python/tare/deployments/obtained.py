@@ -40,8 +40,7 @@ def disk_access(host: Host, pid: int) -> DiskAccess:
 
     A ring is an open file; a context is a mapping (fs/aio.c).
     """
-    opened = answer(host, ["find", f"/proc/{pid}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"])
-    if "[io_uring]" in opened:
+    if "anon_inode:[io_uring]" in host.links([f"/proc/{pid}/fd"]).values():
         return DiskAccess(IO_URING, "yes")
     maps = text(host, f"/proc/{pid}/maps")
     if maps is None:

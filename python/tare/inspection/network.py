@@ -32,7 +32,7 @@ _CALL_S = 10.0
 def read_network(host: Host, subject: Subject, facts: Readings) -> None:
     """Read everything about the network."""
     pid = subject.pid
-    mine, hosts = namespace(host, pid), namespace(host, 1) or namespace(host, "self")  # type: ignore[arg-type]  # any name in /proc
+    mine, hosts = namespace(host, pid), namespace(host, 1) or namespace(host, "self")
     own = None if not mine or not hosts else mine != hosts
     facts.put("net.own_namespace", own, f"/proc/{pid}/ns/net")
     _settings(host, pid, facts, own=own)

@@ -40,7 +40,7 @@ class Observation:
     binary_digest: str | None = None
     """sha256 of the program's file."""
     scheduler: str | None = None
-    """Scheduling policy."""
+    """Scheduling policy, with the niceness if it is not 0: `other`, `batch, nice 15`."""
     oom_score_adj: int | None = None
     """From the kernel."""
     mounts: Mapping[str, str] = field(default_factory=dict)

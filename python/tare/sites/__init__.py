@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tare.sites.abilities import ClockReading, NetworkProbe
 
+_CALL_S = 10.0
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -134,6 +136,15 @@ class Host(Protocol):
         A path that is missing in the result must be read alone: too long, or unreadable.
         """
         return None
+
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        """Path of each link → its target, for the links among `places` and those in the directories among them.
+
+        What is missing, or goes away meanwhile, is left out.
+        """
+        argv = ["find", *places, "-maxdepth", "1", "-type", "l", "-printf", "%p\\0%l\\0"]
+        words = self.run(argv, timeout_s=_CALL_S, check=False).text.split("\0")
+        return {path: target for path, target in zip(words[::2], words[1::2], strict=False) if target}
 
     def clocks(self) -> ClockReading | None:
         """Read both clocks in little more than a round trip; `None` if it takes a program."""

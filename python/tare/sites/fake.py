@@ -28,12 +28,14 @@ class Call:
 class FakeHost(Host):
     """Answers `run` by the longest prefix of its argv in `answers`, else with exit code 0 and no output.
 
-    `files` is its file system: `read` returns what `put` wrote. Living processes have a /proc/PID/stat.
+    `files` is its file system, `linked` its links: `read` returns what `put` wrote. Living processes have a
+    /proc/PID/stat.
     """
 
     name: str = "fake"
     answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    linked: dict[str, str] = field(default_factory=dict)
     asked: list[Call] = field(default_factory=list)
     boot_id: str = "00000000-0000-4000-8000-000000000000"
     next_pid: int = 1000
@@ -103,6 +105,10 @@ class FakeHost(Host):
         """Content that was put or prepared there; `None` if there is none."""
         self.asked.append(Call("read", path=path))
         return self.files.get(path)
+
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        """Those of `linked` that are among the places, or directly inside."""
+        return {path: to for path, to in self.linked.items() if {path, path.rpartition("/")[0]} & set(places)}
 
     def ran(self) -> list[tuple[str, ...]]:
         """Programs that were run or started so far, in order."""

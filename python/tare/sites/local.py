@@ -191,6 +191,10 @@ class LocalHost(Host):
             what = f"{path} cannot be read on {self.name}"
             raise host_failed(what, error.errno, error.strerror, spent=NO_FILE) from error
 
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        """Read them without a program, which would have to wait for a CPU beside busy servers and clients."""
+        return {str(path): target for place in places for path in _inside(place) if (target := _target(path))}
+
     def clocks(self) -> ClockReading:
         """Read both clocks one after the other."""
         return ClockReading(time.monotonic_ns(), time.time_ns())
@@ -215,6 +219,24 @@ def _marked(env: Mapping[str, str]) -> dict[str, str]:
 @functools.lru_cache(maxsize=1)
 def _mark_of(pid: int) -> str:  # noqa: ARG001 - a fork is another process
     return to_ident(own_process())
+
+
+def _inside(place: str) -> list[Path]:
+    """A link itself, or what is in a directory; nothing if it is missing or closed to the user."""
+    path = Path(place)
+    try:
+        return [path] if path.is_symlink() else list(path.iterdir())
+    except OSError as error:
+        if is_missing(place, error.errno) or isinstance(error, PermissionError):
+            return []
+        raise host_failed(f"{place} cannot be read", error.errno, error.strerror, spent=NO_FILE) from error
+
+
+def _target(link: Path) -> str | None:
+    """Target of a link; `None` if it has gone, is closed to the user, or is no link."""
+    with contextlib.suppress(OSError):
+        return str(link.readlink())
+    return None
 
 
 def _copy_regular(source: str, target: Path) -> None:

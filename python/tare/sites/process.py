@@ -17,9 +17,10 @@ _NONE_MATCHED = 1
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _STATE, _FLAGS = 0, 6
 _USER_TIME, _SYSTEM_TIME = 11, 12
+_NICENESS = 16
 _START_TIME = 19
 _POLICY = 38
-"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 9, 14, 15, 22 and 41 of
+"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 9, 14, 15, 19, 22 and 41 of
 proc_pid_stat(5)."""
 _PF_EXITING = 0x4
 """Flag of include/linux/sched.h, set at the beginning of do_exit()."""
@@ -34,6 +35,7 @@ class Stat:
     state: str
     started_ticks: int
     policy: int
+    niceness: int
     cpu_s: float
     """User and system time of all its threads, in steps of 10 ms."""
     exiting: bool
@@ -50,6 +52,7 @@ def parse_stat(raw: bytes) -> Stat:
         state=fields[_STATE].decode(),
         started_ticks=int(fields[_START_TIME]),
         policy=int(fields[_POLICY]),
+        niceness=int(fields[_NICENESS]),
         cpu_s=(int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / TICKS_PER_S,
         exiting=bool(int(fields[_FLAGS]) & _PF_EXITING),
     )

@@ -54,6 +54,10 @@ class _Look(Host):
         """Call the host."""
         return self._host.run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
 
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        """Call the host."""
+        return self._host.links(places)
+
     def start(
         self,
         argv: Sequence[str],

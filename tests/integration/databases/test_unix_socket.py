@@ -14,8 +14,8 @@ from tare.study.values import NetworkKind
 
 PLACED = ("bare", "container")
 TRIED = {((sut, NetworkKind.SOCKET.value), (client, NetworkKind.HOST.value)) for sut in PLACED for client in PLACED}
-SYSBENCH = "{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 1, measure_s: 6}"
-TARE_LOAD = """{name: tare-load, measure_s: 6, job: {operations: [{name: set, steps: [{send: SET a b}]}],
+SYSBENCH = "{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 6}"
+TARE_LOAD = """{name: tare-load, connections: 2, measure_s: 6, job: {operations: [{name: set, steps: [{send: SET a b}]}],
   load: {records: 1, steps: [{send: SET a b}]}}}"""
 STUDY = """\
 format: 1
@@ -68,4 +68,4 @@ def test_clients_reach_a_server_by_its_socket_or_at_its_address(database: str, i
         assert record.path.hop == ("socket" if path == "unix" else "loopback")
         assert record.path.client_dialled is not None
         assert path == "unix" or record.path.client_dialled.address == {"tcp": "127.0.0.1", "ipv6": "::1"}[path]
-        assert record.path.connections == 1
+        assert record.path.connections == 2

@@ -18,14 +18,14 @@ LACKING = Completed((), 1, b"", b"Cannot find device")
 
 
 class Vanishing(FakeHost):
-    """A host on which the file of a link reads as each of `links` in turn."""
+    """A host on which the file of a link reads as each of `readings` in turn."""
 
-    links: Iterator[bytes | RunFailed | None]
+    readings: Iterator[bytes | RunFailed | None]
 
     def read(self, path: str) -> bytes | None:
         if not path.startswith("/sys/class/net/"):
             return super().read(path)
-        now = next(self.links)
+        now = next(self.readings)
         if isinstance(now, RunFailed):
             raise now
         return now
@@ -33,7 +33,7 @@ class Vanishing(FakeHost):
 
 def vanishing(*links: bytes | RunFailed | None, answer: Completed) -> Vanishing:
     host = Vanishing(answers={DELETE: answer})
-    host.links = iter(links)
+    host.readings = iter(links)
     return host
 
 

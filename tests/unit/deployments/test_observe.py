@@ -96,7 +96,8 @@ def test_a_container_is_observed_by_what_the_kernel_says() -> None:
         f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_period_us": b"100000\n",
         f"/sys/fs/cgroup/memory/{own}/memory.limit_in_bytes": b"9223372036854771712\n",
     }
-    host.answers[("readlink",)] = Completed((), 1, b"net:[4026531833]\nmnt:[4026532253]\n")
+    own_links = f"/proc/{process.pid}/ns"
+    host.linked = {f"{own_links}/net": "net:[4026531833]", f"{own_links}/mnt": "mnt:[4026532253]"}
     host.answers[("sha256sum",)] = Completed((), 0, b"abc123  /proc/1000/exe\n")
     seen = observe(host, parse_cgroups(HYBRID), process.pid, ["/data"])
     assert (seen.cpu_weight, seen.cpu_quota, seen.memory_bytes) == (1024, 0.5, None)
@@ -180,13 +181,13 @@ def test_v1_limits_memory_and_swap_together(memory: str, both: str | None, swap:
 
 
 def test_a_process_that_ended_meanwhile_is_not_observed_rather_than_observed_without_anything() -> None:
-    host = FakeHost(answers={("sha256sum",): Completed((), 1), ("readlink",): Completed((), 1)})
+    host = FakeHost(answers={("sha256sum",): Completed((), 1)})
     with pytest.raises(RunFailed, match="4711 ended before it could be observed"):
         observe(host, parse_cgroups(HYBRID), 4711, ["/data"])
 
 
 def test_a_process_on_its_way_out_which_has_given_back_its_mounts_is_not_observed() -> None:
-    host = FakeHost(answers={("sha256sum",): Completed((), 1), ("readlink",): Completed((), 1)})
+    host = FakeHost(answers={("sha256sum",): Completed((), 1)})
     process = host.spawn()
     stat = f"/proc/{process.pid}/stat"
     state, *fields = host.files[stat].decode().rpartition(") ")[2].split()

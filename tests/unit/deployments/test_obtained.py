@@ -56,7 +56,7 @@ def test_the_uplink_counts_and_no_other_interface() -> None:
     ],
 )
 def test_the_interface_to_disks(fds: str, maps: str | None, interface: str | None) -> None:
-    host = FakeHost(answers={("find",): Completed((), 0, fds.encode())})
+    host = FakeHost(linked={f"/proc/7/fd/{number}": target for number, target in enumerate(fds.splitlines())})
     host.files |= {} if maps is None else {"/proc/7/maps": maps.encode()}
     assert disk_access(host, 7).interface == interface
 

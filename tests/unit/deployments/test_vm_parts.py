@@ -148,9 +148,9 @@ def test_qemu_tells_cache_mode_and_threads() -> None:
 def test_the_kernel_tells_by_which_interface_disks_are_read(
     maps: bytes | None, descriptors: bytes, aio: str | None
 ) -> None:
-    listing = ("find", "/proc/7/fd", "-type", "l", "-printf", "%l\n")
     files = {} if maps is None else {"/proc/7/maps": maps}
-    assert disk_aio(FakeHost(files=files, answers={listing: Completed((), 0, descriptors)}), 7) == aio
+    held = {f"/proc/7/fd/{number}": target for number, target in enumerate(descriptors.decode().splitlines())}
+    assert disk_aio(FakeHost(files=files, linked=held), 7) == aio
 
 
 def test_what_lies_below_a_scratch_place_gets_a_small_disk_and_is_brought_back() -> None:

@@ -74,11 +74,10 @@ def machine(*, mounts: str = V1, program: str = "postgres", command: str = "post
     answers = {
         ("readlink", f"{own}/cwd"): "/data/db",
         ("readlink", f"{own}/exe"): "/usr/bin/postgres",
-        ("readlink", f"{own}/ns/net"): "net:[2]",
-        ("readlink", "/proc/1/ns/net"): "net:[1]",
         ("pgrep", "-l"): "77 docker-proxy\n",
     }
     host.answers = {argv: Completed(argv, 0, output.encode()) for argv, output in answers.items()}
+    host.linked = {f"{own}/ns/net": "net:[2]", "/proc/1/ns/net": "net:[1]"}
     host.files["/proc/77/stat"] = b"77 (docker-proxy) S " + b"0 " * 40
     host.files["/proc/77/cmdline"] = b"docker-proxy\0-host-ip\x00127.0.0.1\0-container-ip\x00172.17.0.2\0"
     return host

@@ -76,6 +76,24 @@ class HostContract:
             host.run(["sh", "-c", f"setsid sh -c 'echo $$ >{child}; exec sleep 600' & wait"], timeout_s=0.5)
         host.run(["kill", child.read_text().strip()], timeout_s=60)  # it outlived the call
 
+    def test_links_are_read_alone_and_in_directories(self, host: Host, tmp_path: Path) -> None:
+        held = tmp_path / "held"
+        (held / "below").mkdir(parents=True)
+        (held / "file").write_text("no link")
+        for link in (tmp_path / "alone", held / "a b", held / "below" / "unread"):
+            link.symlink_to("two\nlines of socket:[7]")
+        (tmp_path / "directory").symlink_to(held)
+        wanted = [str(tmp_path / name) for name in ("alone", "held", "directory", "missing")]
+        target = "two\nlines of socket:[7]"
+        assert host.links(wanted) == {wanted[0]: target, f"{held}/a b": target, wanted[2]: str(held)}
+
+    def test_links_of_a_process_are_what_it_holds(self, host: Host, tmp_path: Path) -> None:
+        with (tmp_path / "open").open("w") as file:
+            own = f"/proc/{os.getpid()}"
+            links = host.links([f"{own}/fd", f"{own}/ns/net", "/proc/0/fd"])
+            assert links[f"{own}/fd/{file.fileno()}"] == str(tmp_path / "open")
+        assert links[f"{own}/ns/net"] == os.readlink(f"{own}/ns/net")  # noqa: PTH115 - no path
+
     def test_several_threads_may_ask_at_once(self, host: Host) -> None:
         outputs: list[str] = []
         threads = [

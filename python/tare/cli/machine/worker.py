@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tare.cli.priority import default_priority
 from tare.cli.site_options import TlsCert, TlsKey
 from tare.errors import StudyError
 from tare.run.between.reaching import refuse_site
@@ -50,5 +51,6 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     spec = load_sites(sites).chosen(site)
     refuse_site(spec)
     where = Scheduler(scheduler or address or "", tls_ca, tls_cert, tls_key)
-    serve(Orders(where.address, spec.model_dump(mode="json"), where.security, name), by_ssh)
+    with default_priority():
+        serve(Orders(where.address, spec.model_dump(mode="json"), where.security, name), by_ssh)
     sys.stderr.write(f"tare: the worker of {spec.name} ended: its scheduler ended or told it to stop\n")

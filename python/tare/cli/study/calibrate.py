@@ -19,6 +19,7 @@ from tare.calibrate.kinds import KINDS
 from tare.calibrate.session import Session, calibrate
 from tare.calibrate.studies import INJECTING
 from tare.calibrate.summary import Identity, Summary
+from tare.cli.priority import default_priority
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.cli.study.calibration_text import render
 from tare.cli.study.progress import progress
@@ -91,7 +92,8 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
                 _warn_of_load(host_facts(host))
             for kind in kinds:  # start nothing if any study cannot run
                 where.refuse(expand(KINDS[kind].make(1)))
-            summary = _calibrate(archive, where, kinds, (minutes, studies), quiet=quiet)
+            with default_priority(quiet=quiet):
+                summary = _calibrate(archive, where, kinds, (minutes, studies), quiet=quiet)
     _print(summary, as_json=as_json)
 
 

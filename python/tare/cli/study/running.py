@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tare.cli.priority import default_priority
 from tare.cli.study.progress import progress
 from tare.errors import StoreError, StudyError, TareError
 from tare.live.status_file import StatusWriter, with_status_file
@@ -74,6 +75,7 @@ def run_plan(  # noqa: PLR0913 - what a command may choose
     """
     interrupts, place = Interrupts(), parse_store_url(where)
     with (
+        default_priority(quiet=quiet),
         _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # refuses before a store is made
         resume_store(place, plan) as writer,
         interrupts.installed(),

@@ -12,6 +12,7 @@ containerd's shim does, and writes its exit code to the file `status`. Mounts: d
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -241,6 +242,7 @@ def become(spec: Spec, user_namespace: int | None = None) -> NoReturn:
     user, env = User(spec["user"]), {"HOSTNAME": os.uname().nodename, **spec["env"]}
     Path("/proc/self/oom_score_adj").write_text("0")
     os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))  # the cpuset narrows it again
+    take_default_priority()
     if spec["own_output"]:
         for descriptor in (1, 2):  # so that the user can open /dev/stdout again
             os.fchown(descriptor, user.uid, user.gid)
@@ -259,6 +261,13 @@ def become(spec: Spec, user_namespace: int | None = None) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
         signal.signal(number, signal.SIG_DFL)
     execute_program(spec["argv"], env)
+
+
+def take_default_priority() -> None:
+    """Drop what tare was started with (nice, chrt); an observation shows what a user without rights keeps."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def execute_program(argv: list[str], env: dict[str, str]) -> NoReturn:
@@ -319,7 +328,7 @@ def supervise(spec: Spec, report: int) -> None:
         os.close(failed)
         run_child(spec, failures)
     os.close(failures)
-    if message := read_all(failed):
+    if message := os.fdopen(failed, "rb").read():
         raise LaunchError(message.decode(errors="replace"))
     ticks = int(Path(f"/proc/{child}/stat").read_bytes().rpartition(b")")[2].split()[19])
     os.write(report, json.dumps({"pid": child, "started_ticks": ticks}).encode())
@@ -342,7 +351,7 @@ def start(spec: Spec) -> None:
         finally:
             os._exit(0)
     os.close(report)
-    answer = json.loads(read_all(reported) or b'{"error": "the supervisor died"}')
+    answer = json.loads(os.fdopen(reported, "rb").read() or b'{"error": "the supervisor died"}')
     if "error" in answer:
         raise LaunchError(answer["error"])
     sys.stdout.write(json.dumps(answer))
@@ -351,22 +360,14 @@ def start(spec: Spec) -> None:
 def execute(spec: Spec) -> NoReturn:
     """Become a program inside a running task."""
     join(spec)
-    inside: int | None = spec.get("pod_of")
-    if inside:
+    if inside := spec.get("pod_of"):
         for kind, flag in POD_NAMESPACES.items():
             enter_namespace(inside, kind, flag)
     users = os.open(f"/proc/{spec['enter']}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if spec.get("own_users") else None
     enter_namespace(spec["enter"], "mnt", CLONE_NEWNS)
     if inside and (child := os.fork()):  # a process keeps the pid namespace that it was made in
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        os._exit(code if code >= 0 else 128 - code)
+        os._exit(code if (code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) >= 0 else 128 - code)
     become(spec, users)
-
-
-def read_all(descriptor: int) -> bytes:
-    """Read a pipe to its end."""
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
 
 
 def read_exactly(count: int) -> bytes:
@@ -387,10 +388,9 @@ def describe(error: BaseException) -> str:
 
 def main() -> None:
     """Run the command that the only argument names."""
-    (verb,) = sys.argv[1:]
     try:
         spec = json.loads(read_exactly(int(read_exactly(DIGITS))))
-        {"start": start, "exec": execute}[verb](spec)
+        {"start": start, "exec": execute}[sys.argv[1]](spec)
     except Exception as error:  # noqa: BLE001 - any error becomes one line
         sys.stderr.write(describe(error) + "\n")
         sys.exit(FAILED)

@@ -17,6 +17,7 @@ from tare.deployments.network.path import (
     Side,
     endpoints,
     members,
+    namespace,
     proxies,
 )
 from tare.deployments.network.sockets import Connection, connections, socket_inodes
@@ -24,8 +25,6 @@ from tare.deployments.network.tracking import sources, tracked
 from tare.record.network_path import Hop, NetworkPath, Wire
 from tare.sites import Host
 from tare.study.values import OWN_ADDRESS
-
-_CALL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,4 @@ class _Spaces:
 
 
 def _spaces(host: Host, pid: int) -> _Spaces:
-    argv = ["readlink", "/proc/self/ns/net", f"/proc/{pid}/ns/net"]
-    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
-    of_host, of_task = (*lines, "", "")[:2]
-    return _Spaces(of_task.removeprefix("net:[").rstrip("]"), of_host.removeprefix("net:[").rstrip("]"))
+    return _Spaces(namespace(host, pid), namespace(host, "self"))

@@ -17,7 +17,6 @@ from tare.record.network_path import Carrier, Hop, NetworkPath
 from tare.sites import Host, Process
 from tare.sites.process import identify, named
 
-_CALL_S = 10.0
 _LOOPBACKS = ("127.0.0.1", "::1")
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.02
@@ -257,10 +256,10 @@ def members(host: Host, pid: int) -> list[int]:
     return min(members, key=len, default=[pid])
 
 
-def namespace(host: Host, pid: int) -> str:
+def namespace(host: Host, pid: int | str) -> str:
     """Inode of a process's network namespace; empty if the process has ended."""
-    link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
-    return link.removeprefix("net:[").removesuffix("]")
+    link = f"/proc/{pid}/ns/net"
+    return host.links([link]).get(link, "").removeprefix("net:[").removesuffix("]")
 
 
 def proxies(

@@ -13,8 +13,7 @@ from tare.sites import Host
 from tare.sites.read_ahead import fetched
 
 _ESTABLISHED, _LISTENING = "01", "0A"
-_CALL_S = 10.0
-_HELD = re.compile(r"/proc/(?P<pid>\d+)/fd/\d+ socket:\[(?P<inode>\d+)\]")
+_SOCKET = re.compile(r"socket:\[(?P<inode>\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,11 @@ def connections(host: Host, pid: int) -> tuple[Connection, ...]:
 
 
 def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
-    """Inode of each socket that the processes hold → pid of a holder.
-
-    A descriptor may close between the test of its link and its printing, which then shows no link or another's.
-    """
-    if not pids:
-        return {}
-    places = [f"/proc/{pid}/fd" for pid in pids]
-    argv = ["find", *places, "-lname", "socket:*", "-printf", "%p %l\n"]
-    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
-    held = (_HELD.fullmatch(line) for line in lines)
-    return {int(one["inode"]): int(one["pid"]) for one in held if one}
+    """Inode of each socket that the processes hold → pid of a holder."""
+    holders = {f"/proc/{pid}/fd": pid for pid in pids}
+    links = host.links(tuple(holders)) if holders else {}
+    held = ((holders[path.rpartition("/")[0]], _SOCKET.fullmatch(target)) for path, target in links.items())
+    return {int(one["inode"]): pid for pid, one in held if one}
 
 
 def _endpoint(text: str) -> Endpoint:

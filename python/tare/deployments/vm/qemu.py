@@ -88,5 +88,4 @@ def below(host: Host, pid: int, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open(host: Host, pid: int) -> list[str]:
-    argv = ["find", f"/proc/{pid}/fd", "-type", "l", "-printf", "%l\n"]
-    return host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
+    return list(host.links([f"/proc/{pid}/fd"]).values())

@@ -67,6 +67,10 @@ class UserHost(LocalHost):
         """
         return self.calls.read(path, super().read)
 
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        """Ask find, which the sidecar runs for others' processes."""
+        return Host.links(self, places)
+
 
 class SshUserHost(SshHost):
     """As `SshHost`, with the exceptions of `UserHost`; `sidecar` is a container of that host's engine."""
