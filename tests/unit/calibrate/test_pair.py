@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.calibrate.conftest import Series
 from tests.unit.calibrate.test_session import KIND, Destination
-from tests.unit.run.conftest import make_rig
+from tests.unit.run.conftest import a_rig
 from typer.testing import CliRunner
 
 from tare.calibrate.archive import Archive
@@ -75,9 +75,9 @@ def test_what_the_client_s_host_ran_under_then_is_told(tmp_path: Path, series: S
 
 
 def test_a_pair_is_calibrated_as_a_machine_is(tmp_path: Path) -> None:
-    made = Destination(make_rig(tmp_path), Archive(tmp_path / "calibration", {"fake": KIND}))
-    session = replace(made.session(), identity=PAIR)
-    summary = calibrate(session, None, studies=1)
+    with a_rig(tmp_path) as rig:
+        made = Destination(rig, Archive(tmp_path / "calibration", {"fake": KIND}))
+        summary = calibrate(replace(made.session(), identity=PAIR), None, studies=1)
     assert summary.false_positives.of == 1
     assert summary.injections[0].estimate.n == 1
     (kept,) = made.archive.summaries(PAIR.machine_key)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.run.conftest import Rig, make_plan, make_rig
+from tests.unit.run.conftest import Rig, a_rig, make_plan
 
 from tare import __version__
 from tare.calibrate.archive import Archive, Place, StudyResult
@@ -108,8 +108,9 @@ class Destination:
 
 
 @pytest.fixture
-def destination(tmp_path: Path) -> Destination:
-    return Destination(make_rig(tmp_path), Archive(tmp_path / "calibration", {"fake": KIND}))
+def destination(tmp_path: Path) -> Iterator[Destination]:
+    with a_rig(tmp_path) as rig:
+        yield Destination(rig, Archive(tmp_path / "calibration", {"fake": KIND}))
 
 
 @pytest.mark.timed

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from tare.databases.registry import DATABASES
 from tare.deployments import Endpoint, Instance
 from tare.deployments.fake import FakeDeployment
+from tare.errors import TareError
 from tare.images import Image, ImageConfig
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
@@ -26,9 +30,11 @@ from tare.run.execute import Destination, execute
 from tare.run.machine import EndHosts, HostPart, Machine
 from tare.run.parity.declared import promised_hops
 from tare.run.resume import StudyState
-from tare.sites import Site
+from tare.sites import Process, Site
 from tare.sites.layout import Layout, make_home
+from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
+from tare.sites.process import alive, from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec, ProtocolSpec
@@ -143,40 +149,55 @@ def make_rig(directory: Path) -> Rig:
     return Rig(machine, staging)
 
 
+@contextmanager
+def a_rig(directory: Path, loaded: Path | None = None) -> Iterator[Rig]:
+    """A machine, with snapshots like those of `loaded`. No process of it remains, however a test ends."""
+    made = make_rig(directory)
+    ledger, home = made.machine.ledger, made.machine.layout.home
+    if loaded is not None:
+        make_home(home)
+        subprocess.run(["cp", "-a", "--", loaded, home], check=True)
+    try:
+        yield made
+    finally:
+        with suppress(TareError):  # a test may have damaged it
+            _end(from_ident(entry.ident) for entry in ledger.entries() if entry.kind is Kind.PROCESS)
+
+
+def _end(processes: Iterable[Process]) -> None:
+    for process in processes:
+        if alive(LocalHost(), process):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The snapshots that a run of the plainest plan makes."""
-    rig = make_rig(tmp_path_factory.mktemp("loaded"))
-    rig.execute(make_plan())
-    return rig.machine.layout.snapshots
+    with a_rig(tmp_path_factory.mktemp("loaded")) as rig:
+        rig.execute(make_plan())
+        return rig.machine.layout.snapshots
 
 
 @pytest.fixture
-def empty_rig(tmp_path: Path) -> Rig:
+def empty_rig(tmp_path: Path) -> Iterator[Rig]:
     """A machine on which nothing was loaded yet."""
-    return make_rig(tmp_path)
+    with a_rig(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
-def rig(tmp_path: Path, loaded: Path) -> Rig:
+def rig(tmp_path: Path, loaded: Path) -> Iterator[Rig]:
     """A machine that has the data of the plainest plan loaded already."""
-    made = make_rig(tmp_path)
-    make_home(made.machine.layout.home)
-    subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
-    return made
+    with a_rig(tmp_path, loaded) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
-def rigs(tmp_path_factory: pytest.TempPathFactory, loaded: Path) -> Callable[[], Rig]:
+def rigs(tmp_path_factory: pytest.TempPathFactory, loaded: Path) -> Iterator[Callable[[], Rig]]:
     """Makes such machines for what is run once and looked at by several tests."""
-
-    def make() -> Rig:
-        made = make_rig(tmp_path_factory.mktemp("rig"))
-        make_home(made.machine.layout.home)
-        subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
-        return made
-
-    return make
+    with ExitStack() as made:
+        yield lambda: made.enter_context(a_rig(tmp_path_factory.mktemp("rig"), loaded))
 
 
 Plans = Callable[..., Plan]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.run.conftest import Rig, make_plan, make_rig
+from tests.unit.run.conftest import Rig, a_rig, make_plan
 from tests.unit.run.parity.test_compare import record, study
 
 from tare.errors import StudyError
@@ -25,16 +26,16 @@ ALIKE = HostFacts(architecture="x86_64", cpu_model="A", cpu_count=2)
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Rig:
+def rig(tmp_path: Path) -> Iterator[Rig]:
     """Two machines of fakes on hosts that bear two names; each tells its own."""
-    made = make_rig(tmp_path)
+    with a_rig(tmp_path) as made:
 
-    def on(site: Site) -> Any:
-        own = replace(made.machine.own, host_facts=lambda: HostFacts(name=site.sut.name))
-        return replace(made.machine, site=site, own=own)
+        def on(site: Site) -> Any:
+            own = replace(made.machine.own, host_facts=lambda: HostFacts(name=site.sut.name))
+            return replace(made.machine, site=site, own=own)
 
-    made.machine = replace(on(SITE), swapped=on(with_swapped_hosts(SITE)))
-    return made
+        made.machine = replace(on(SITE), swapped=on(with_swapped_hosts(SITE)))
+        yield made
 
 
 def test_the_server_stands_on_the_other_host_in_every_even_block(rig: Rig) -> None:
