@@ -39,17 +39,19 @@ def ran(script: str) -> tuple[list[str], str]:
 
 @AS_ROOT
 def test_runs_have_the_default_priority_and_the_former_one_comes_back() -> None:
-    said = "tare: SCHED_IDLE and niceness 7 is set to the default priority until the runs end\n"
-    assert ran(LOWER + DURING.format("")) == ([OTHER, IDLE], said)
+    printed = "tare: SCHED_IDLE and niceness 7 is set to the default priority until the runs end\n"
+    assert ran(LOWER + DURING.format("")) == ([OTHER, IDLE], printed)
     assert ran(LOWER + DURING.format("quiet=True")) == ([OTHER, IDLE], "")
     assert ran(DURING.format("")) == ([OTHER, OTHER], "")
 
 
 @AS_ROOT
 def test_a_user_who_may_not_raise_it_is_warned() -> None:
-    lines, said = ran(LOWER + "os.setuid(65534)\n" + DURING.format("quiet=True"))
+    lines, printed = ran(LOWER + "os.setuid(65534)\n" + DURING.format("quiet=True"))
     assert lines == [IDLE, IDLE]
-    assert said.startswith("tare: warning: tare runs with SCHED_IDLE and niceness 7, which only root may change: ")
+    assert printed.startswith(
+        "tare: warning: tare runs with SCHED_IDLE and niceness 7, which only root may change: "
+    )
 
 
 @AS_ROOT
