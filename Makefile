@@ -151,6 +151,10 @@ bench-fleet: setup ## Cost of handing out blocks on SITES (1,4,16,64) fake sites
 bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,100000) made-up runs, in a directory and in PostgreSQL
 	@$(PY) -m bench.fleet.scale $(if $(RUNS),--runs $(RUNS)) --markdown build/bench-scale.md --json build/bench-scale.json
 
+.PHONY: bench-imports
+bench-imports: setup ## Time the import of LOGS (10000) made-up logs of sysbench, short and long
+	@$(PY) -m bench.imports --logs $(or $(LOGS),10000) --markdown build/bench-imports.md
+
 .PHONY: bench-anytime
 bench-anytime: setup ## Simulate intervals that are valid at every look: how often they are ever wrong, how many blocks they need; STUDIES (4000)
 	@$(PY) -m bench.anytime --studies $(or $(STUDIES),4000) --markdown build/bench-anytime.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ _NO_RESULTS = (
 )  # fmt: skip
 """Endings of files that quote a report, or that make or show results."""
 _TABLES = (".csv", ".tsv")
+_INTERVAL = r"(?:\[ *\d+s ?\] thds: |progress: ).*\n"
+_ALIKE = re.compile(rf"^({_INTERVAL})(?:{_INTERVAL})+", re.MULTILINE)
+"""Interval lines of sysbench and pgbench, most of a log: a survey needs none but the first."""
 FEW_ERRORS = 0.01
 """Share of errors with which a guessed mapping takes a run; the rule `errors` names it. TPC-C rolls 1 % of its new
 orders back, which sysbench counts as errors."""
@@ -89,7 +93,7 @@ def survey(directory: Path) -> Survey:
             continue
         parser = None if not text else next((each for each, one in PARSERS.items() if one.recognises(text)), None)
         if text and parser is not None:
-            reports = read_reports(text, PARSERS[parser], parser, FEW_ERRORS)
+            reports = read_reports(_ALIKE.sub(r"\1", text), PARSERS[parser], parser, FEW_ERRORS)
             by_parser.setdefault(parser, []).append(SeenFile(name, tuple(reports)))
         elif text and (tool := monitor_of(text)) is not None:
             monitors.setdefault(tool, []).append(name)

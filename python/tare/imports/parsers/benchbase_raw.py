@@ -95,7 +95,7 @@ def _figures(log: list[_Transaction]) -> Figures:
         operations=len(log),
         duration_s=duration,
         errors=None,
-        spans=whole_seconds(((each.start_s + each.latency_s, each.latency_s) for each in log), start, duration),
+        windows=whole_seconds(((each.start_s + each.latency_s, each.latency_s) for each in log), start, duration),
         histogram=histogram_of(each.latency_s for each in log),
         kinds={
             _kind(name): Kind(exact_times(times, blind=True), len(times), histogram=histogram_of(times))

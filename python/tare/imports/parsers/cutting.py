@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
@@ -38,13 +39,23 @@ def rank_of(line: str, stages: Sequence[Stage]) -> int | None:
     return next((n for n, stage in enumerate(stages) if stage.pattern.match(line)), None)
 
 
+@cache
+def any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """Pattern of the lines that one of the patterns matches: most lines match none, which one match tells."""
+    return re.compile("|".join(f"(?:{each.pattern})" for each in patterns))
+
+
 def cut(lines: Sequence[str], stages: Sequence[Stage]) -> Iterator[Part]:
     """Cut a log where a line is out of order: there the next report begins."""
-    begin, ranks, highest = 0, set[int](), -1
+    begin, ranks, highest, before = 0, set[int](), -1, -1
+    belongs = any_of(tuple(stage.pattern for stage in stages)).match
     for n, line in enumerate(lines):
-        rank = rank_of(line, stages)
-        if rank is None:
+        if not belongs(line):
+            before = -1
             continue
+        if before >= 0 and not stages[before].once and stages[before].pattern.match(line):
+            continue  # one more of many lines alike
+        rank = before = next(each for each, stage in enumerate(stages) if stage.pattern.match(line))
         if rank < highest or (rank == highest and stages[rank].once):
             yield Part(begin + 1, tuple(lines[begin:n]), frozenset(ranks))
             begin, ranks, highest = n, set(), -1
@@ -56,7 +67,10 @@ def cut(lines: Sequence[str], stages: Sequence[Stage]) -> Iterator[Part]:
 def stated(lines: Iterable[str], patterns: Mapping[str, re.Pattern[str]]) -> dict[str, str]:
     """What the beginnings of lines state: name of a pattern → its group where it matches first."""
     says: dict[str, str] = {}
+    states = any_of(tuple(patterns.values())).match
     for line in lines:
+        if not states(line):
+            continue
         for name, pattern in patterns.items():
             if match := pattern.match(line):
                 says.setdefault(name, match.group(1))

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from tare.errors import RunFailed
-from tare.imports.parsers.figures import Span, Times
-from tare.record.measurement import Histogram
+from tare.imports.parsers.figures import Times
+from tare.record.measurement import Histogram, Window
 
 _MOST_SECONDS = 1_000_000
 
@@ -44,7 +44,7 @@ def _percentile_ms(ordered: Sequence[float], share: float) -> float:
 
 def whole_seconds(
     ends_and_latencies: Iterable[tuple[float, float]], start: float, duration: float
-) -> Iterator[Span]:
+) -> Iterator[Window]:
     """Yield each whole second since `start`. Raises `RunFailed` if the log spans weeks."""
     if duration > _MOST_SECONDS:
         raise RunFailed(f"its transactions took {duration:g} s: are the logs of several runs joined?")
@@ -54,4 +54,4 @@ def whole_seconds(
     for second in range(int(duration)):
         times = sorted(by_second.get(second, ()))
         p95 = _percentile_ms(times, 0.95) if times else None
-        yield Span(end_s=second + 1.0, throughput=float(len(times)), p95=p95)
+        yield Window(second + 1.0, float(len(times)), p95)

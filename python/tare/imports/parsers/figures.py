@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from tare.errors import RunFailed
 from tare.imports.parsers import LARGEST_FIGURE
 from tare.record.measurement import Histogram, Latency, Measurement, Operation, Window
 
+_of_window = attrgetter(*(each.name for each in fields(Window)))
 NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 
 
@@ -55,18 +58,6 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Span:
-    """One interval line: `end_s` since the start."""
-
-    end_s: float
-    throughput: float | None
-    p95: float | None = None
-    errors: float | None = None
-    reconnects: float | None = None
-    queries: float | None = None
-
-
-@dataclass(frozen=True)
 class Figures:
     """What a report gives; `measurement` makes the record's of it."""
 
@@ -79,7 +70,7 @@ class Figures:
     errors: int | None = 0
     reconnects: int | None = None
     histogram: Sequence[tuple[float, int]] = ()
-    spans: Iterable[Span] = ()
+    windows: Iterable[Window] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     details: Mapping[str, float] = field(default_factory=dict)
     started_at: float | None = None
@@ -96,7 +87,7 @@ class Figures:
             reconnects=self.reconnects,
             latency=self.latency.latency(),
             histogram=tuple(self.histogram),
-            windows=tuple(_window(each) for each in self.spans),
+            windows=tuple(self.windows),
             details=dict(self.details),
             by_operation={
                 name: Operation(each.operations, each.errors, each.latency.latency(), histogram=each.histogram)
@@ -106,20 +97,13 @@ class Figures:
         )
 
 
-def _window(span: Span) -> Window:
-    return Window(
-        end_s=span.end_s,
-        throughput_per_s=span.throughput,
-        latency_p95_ms=span.p95,
-        errors_per_s=span.errors,
-        reconnects_per_s=span.reconnects,
-        queries_per_s=span.queries,
-    )
-
-
 def plausible(measured: Measurement) -> Measurement:
     """Return a measurement. Raises `RunFailed` if a number is not finite or above `LARGEST_FIGURE`."""
-    _must_be_plausible(asdict(measured))
+    series = chain(chain.from_iterable(map(_of_window, measured.windows)), chain.from_iterable(measured.histogram))
+    for figure in series:  # most figures of a run: `asdict` would copy each
+        if figure is not None and not abs(figure) <= LARGEST_FIGURE:
+            raise RunFailed(f"a figure of {figure:g} is not plausible")
+    _must_be_plausible(asdict(replace(measured, windows=(), histogram=())))
     return measured
 
 

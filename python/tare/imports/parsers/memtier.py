@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
 from tare.imports.parsers.cutting import Part, Stage, cut, report_of, stated
-from tare.imports.parsers.figures import NUMBER, Figures, Kind, Span, Times, number_in
+from tare.imports.parsers.figures import NUMBER, Figures, Kind, Times, number_in
+from tare.record.measurement import Window
 
 _STAGES = (
     Stage(re.compile(r"\[RUN #\d+"), once=False),
@@ -94,8 +95,8 @@ def _figures(part: Part, says: dict[str, str]) -> Figures:
     if rate <= 0:
         raise RunFailed("no operation a second")
     kinds = {name: Kind(_times(row)) for name, row in rows.items() if row.get("rate")}
-    spans = () if "runs" in says else _spans(part.lines)
-    return Figures(rate, _times(totals), unit="operations", errors=None, kinds=kinds, spans=spans)
+    windows = () if "runs" in says else _windows(part.lines)
+    return Figures(rate, _times(totals), unit="operations", errors=None, kinds=kinds, windows=windows)
 
 
 def _times(row: Mapping[str, float | None]) -> Times:
@@ -131,14 +132,14 @@ def _kind(title: str) -> str:
     return name if name == _TOTALS else name.removesuffix("s")
 
 
-def _spans(lines: Sequence[str]) -> Iterator[Span]:
+def _windows(lines: Sequence[str]) -> Iterator[Window]:
     """Yield the states of a running test: one a second, of which a second may be told twice."""
     last = 0
     for state in (each for line in lines for each in line.split("\r")):
         match = _RUNNING.match(state)
         if match and int(match.group(2)) > last:
             last = int(match.group(2))
-            yield Span(end_s=float(last), throughput=float(match.group(4)))
+            yield Window(float(last), float(match.group(4)))
 
 
 def _of_json(text: str, max_error_share: float) -> Report:
@@ -188,7 +189,7 @@ def _json_figures(stats: Mapping[str, Any], max_error_share: float, *, averaged:
         operations=None if count is None else int(count),
         duration_s=None if averaged else seconds,
         errors=None if errors is None else int(errors),
-        spans=_json_spans(totals, seconds),
+        windows=_json_windows(totals, seconds),
         kinds={
             name: Kind(_json_times(tree, [tree], averaged=averaged), _whole(number_in(tree, "Count")))
             for name, tree in kinds.items()
@@ -214,10 +215,10 @@ def _json_times(tree: Mapping[str, Any], kinds: Sequence[Mapping[str, Any]], *, 
     return Times(mean, least, most, p50, p95, p99, blind=True)
 
 
-def _json_spans(totals: Mapping[str, Any], seconds: float | None) -> Iterator[Span]:
+def _json_windows(totals: Mapping[str, Any], seconds: float | None) -> Iterator[Window]:
     """Yield each whole second."""
     told = totals.get("Time-Serie")
     series = told if isinstance(told, Mapping) and seconds is not None else {}
     for name, tree in series.items():
         if seconds is not None and name.isdecimal() and int(name) + 1 <= seconds and isinstance(tree, Mapping):
-            yield Span(int(name) + 1.0, number_in(tree, "Count"), number_in(tree, "p95.00"))
+            yield Window(int(name) + 1.0, number_in(tree, "Count"), number_in(tree, "p95.00"))

@@ -13,8 +13,9 @@ from typing import ClassVar
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
 from tare.imports.parsers.cutting import Part, Stage, cut, report_of, stated
-from tare.imports.parsers.figures import NUMBER, Figures, Kind, Span, Times
+from tare.imports.parsers.figures import NUMBER, Figures, Kind, Times
 from tare.imports.parsers.pgbench_log import is_log, log_report
+from tare.record.measurement import Window
 
 _STAGES = (
     Stage(re.compile(r"pgbench(?:\.exe)? \(")),
@@ -116,13 +117,13 @@ def _figures(part: Part, max_error_share: float) -> Figures:
         operations=count,
         duration_s=count / rate,
         errors=unserved,
-        spans=_spans(part),
+        windows=_windows(part),
         kinds=_kinds(part, blind=not scheduled),
         details={"schedule_lag_mean_ms": found["lag"]} if scheduled else {},
     )
 
 
-def _spans(part: Part) -> Iterator[Span]:
+def _windows(part: Part) -> Iterator[Window]:
     """Yield the lines of `-P`. With time stamps of 1970, the first line ends one step after the start."""
     matches = [match for line in part.lines if (match := _PROGRESS.match(line))]
     ends = [float(match.group(1)) for match in matches]
@@ -131,7 +132,7 @@ def _spans(part: Part) -> Iterator[Span]:
     start = ends[0] - (ends[1] - ends[0]) if ends[0] >= _EPOCH_S else 0.0
     for end, match in zip(ends, matches, strict=True):
         errors = None if match.group(4) is None else float(match.group(4))
-        yield Span(end_s=end - start, throughput=float(match.group(2)), errors=errors)
+        yield Window(end - start, float(match.group(2)), errors_per_s=errors)
 
 
 def _kinds(part: Part, *, blind: bool) -> dict[str, Kind]:

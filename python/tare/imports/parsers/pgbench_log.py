@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
 from tare.imports.parsers.exact import exact_times, histogram_of, whole_seconds
-from tare.imports.parsers.figures import Figures, Span, Times
+from tare.imports.parsers.figures import Figures, Times
+from tare.record.measurement import Window
 
 _TRANSACTION = re.compile(
     r"(\d+) (\d+) (\d+|skipped|failed|serialization|deadlock) (\d+) (\d{9,10}) (\d{1,6})(?: \d+){0,2}"
@@ -104,7 +105,7 @@ def _of_transactions(log: Sequence[_Transaction], max_error_share: float) -> Fig
         duration_s=duration,
         errors=None if sampled else errors,
         histogram=histogram_of(good),
-        spans=() if sampled else whole_seconds(_ends(log), start, duration),
+        windows=() if sampled else whole_seconds(_ends(log), start, duration),
         started_at=start,
     )
 
@@ -149,8 +150,8 @@ def _of_intervals(lines: Sequence[str]) -> Figures:
         operations=total,
         duration_s=float(span_s),
         errors=None,
-        spans=[
-            Span(float(at + width - starts[0]), counts[at] / width)
+        windows=[
+            Window(float(at + width - starts[0]), counts[at] / width)
             for at in range(starts[0] + width, starts[-1], width)
         ],
     )

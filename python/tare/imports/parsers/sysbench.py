@@ -7,23 +7,25 @@ Formats: `print_run_mode`, `print_test_stats`/`db_print_stats` of 0.4.12 and 0.5
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.cutting import Part, Stage, cut, rank_of, stated
-from tare.imports.parsers.figures import NUMBER, Figures, Span, Times
+from tare.imports.parsers.cutting import Part, Stage, any_of, cut, rank_of, stated
+from tare.imports.parsers.figures import NUMBER, Figures, Times
+from tare.record.measurement import Window
 from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
 from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in, whole_lines
 
 _BANNER = re.compile(r"sysbench v? ?(\d+\.\d+(?:\.\d+)?(?:[-.\w]*))(?::| \()")
+_INTERVAL = re.compile(r"\[ *\d+s ?\] ")
 _STAGES = (
     Stage(re.compile(r"(?:[+$#>] |\S*[$#] ?)?(?:\S+/)?sysbench\s.*\srun$")),
     Stage(_BANNER),
     Stage(re.compile(r"Running the test with following options:"), once=False),
     Stage(re.compile(r"Threads started!")),
-    Stage(re.compile(r"\[ *\d+s ?\] "), once=False),
+    Stage(_INTERVAL, once=False),
     Stage(re.compile(r"(?:Latency histogram|Request response time histogram)")),
     Stage(re.compile(r"(?:SQL|OLTP test) statistics:|CPU speed:|File operations:|Total oper|Operations perf")),
     Stage(re.compile(r"(?:General statistics|Test execution summary|Throughput):"), once=False),
@@ -36,18 +38,18 @@ _N = NUMBER
 _PLAIN = r"\d+(?:\.\d+)?"
 _INTERVALS = (
     re.compile(
-        rf"\[ *(?P<end>\d+)s ?\] thds: \d+ tps: (?P<tps>{_PLAIN}) qps: (?P<qps>{_PLAIN}) \(r/w/o: [^)]*\) "
-        rf"lat \(ms,(?P<pct>\d+)%\): (?P<lat>{_PLAIN}) err/s: (?P<err>{_PLAIN}) reconn/s: (?P<reconn>{_PLAIN})"
+        rf"\[ *(\d+)s ?\] thds: \d+ tps: ({_PLAIN}) qps: ({_PLAIN}) \(r/w/o: [^)]*\) "
+        rf"lat \(ms,(\d+)%\): ({_PLAIN}) err/s: ({_PLAIN}) reconn/s: ({_PLAIN})"
     ),
     re.compile(
-        rf"\[ *(?P<end>\d+)s ?\] threads: \d+, tps: (?P<tps>{_PLAIN}), reads(?:/s)?: (?P<reads>{_PLAIN}), "
-        rf"writes(?:/s)?: (?P<writes>{_PLAIN}), response time: (?P<lat>{_PLAIN})ms \((?P<pct>\d+)%\)"
-        rf"(?:, errors: (?P<err>{_PLAIN}), reconnects: +(?P<reconn>{_PLAIN}))?"
+        rf"\[ *(\d+)s ?\] threads: \d+, tps: ({_PLAIN}), reads(?:/s)?: {_PLAIN}(), writes(?:/s)?: {_PLAIN}, "
+        rf"response time: (?={_PLAIN}ms \((\d+)%\))({_PLAIN})ms \(\d+%\)"
+        rf"(?:, errors: ({_PLAIN}), reconnects: +({_PLAIN}))?"
     ),
-    re.compile(
-        rf"\[ *(?P<end>\d+)s ?\] thds: \d+ eps: (?P<tps>{_PLAIN}) lat \(ms,(?P<pct>\d+)%\): (?P<lat>{_PLAIN})"
-    ),
+    re.compile(rf"\[ *(\d+)s ?\] thds: \d+ eps: ({_PLAIN})() lat \(ms,(\d+)%\): ({_PLAIN})()()"),
 )
+"""Of 1.0 and 1.1, of 0.5, and of tests without a database: end, rate, queries, percentile, latency, errors and
+reconnects, of which some are empty."""
 _QUEUE = re.compile(r"\[ *\d+s ?\] queue length: ")
 _LINES: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
@@ -132,21 +134,26 @@ class Sysbench:
             why = f"sysbench: {complaints[0]}" if complaints else "it has no report of sysbench (of `run`)"
             yield Report(None, why, text=text)
         for part in runs:
-            says = _said(part.lines)
+            intervals = [line for line in part.lines if _INTERVAL.match(line)]
+            others = [line for line in part.lines if not _INTERVAL.match(line)]
+            says = _said([*others, *intervals[:1]])
             try:
                 target = float(says["rate"]) if "rate" in says else None
-                figures, distortions = _figures(part, max_error_share, target)
+                figures, distortions = _figures(part, others, intervals, max_error_share, target)
             except RunFailed as error:
                 yield Report(None, str(error), says, part.first, part.text)
             else:
                 yield Report(figures.measurement(), None, says, part.first, part.text, distortions)
 
 
-def _said(lines: tuple[str, ...]) -> dict[str, str]:
+def _said(lines: Sequence[str]) -> dict[str, str]:
     """In the order of lines, from which a guessed mapping takes the first level that tells reports apart."""
     says: dict[str, str] = {}
+    states = any_of((_BANNER, *_SAYS.values(), *_TESTS.values())).match
     for line in lines:
         bare = line.rstrip()
+        if not states(bare):
+            continue
         for name, words in stated([bare], {"version": _BANNER, **_SAYS}).items():
             says.setdefault(name, words)
         for name, pattern in _TESTS.items():
@@ -157,15 +164,17 @@ def _said(lines: tuple[str, ...]) -> dict[str, str]:
     return says
 
 
-def _queries(lines: tuple[str, ...]) -> str | None:
+def _queries(lines: Sequence[str]) -> str | None:
     """Which queries a test of a database did: reports do not name their script."""
     counts = stated((line.rstrip() for line in lines), _QUERIES)
     done = [name for name, count in counts.items() if int(count)]
     return " and ".join(sorted(done)) or None
 
 
-def _figures(part: Part, max_error_share: float, target: float | None) -> tuple[Figures, tuple[str, ...]]:
-    lines = list(part.lines)
+def _figures(
+    part: Part, lines: list[str], intervals: list[str], max_error_share: float, target: float | None
+) -> tuple[Figures, tuple[str, ...]]:
+    """Figures of a report: `lines` are those that are no `intervals`."""
     if complaints := complaints_in(lines):
         raise RunFailed(f"sysbench: {complaints[0]}")
     found, percentiles = _numbers(lines)
@@ -193,7 +202,7 @@ def _figures(part: Part, max_error_share: float, target: float | None) -> tuple[
     elif counted and int(counted[0]) != events:
         unit = "events"
     histogram = histogram_in(lines)
-    arrivals = target is not None or any(_QUEUE.match(line) for line in lines)  # latencies with time in the queue
+    arrivals = target is not None or any(map(_QUEUE.match, intervals))  # latencies with time in the queue
     queries = found.get("queries", found.get("rw_requests"))
     figures = Figures(
         throughput=rate,
@@ -205,7 +214,7 @@ def _figures(part: Part, max_error_share: float, target: float | None) -> tuple[
         errors=errors,
         reconnects=int(found.get("reconnects", (0.0,))[0]),
         histogram=[(bucket.value_ms, bucket.count) for bucket in histogram],
-        spans=_spans(lines),
+        windows=_windows(intervals),
         details=_details(found) | ({"target_per_s": target, "delivered_share": rate / target} if target else {}),
     )
     return figures, ("events-for-transactions",) if counted and counted[0] == 0 else ()
@@ -214,7 +223,10 @@ def _figures(part: Part, max_error_share: float, target: float | None) -> tuple[
 def _numbers(lines: list[str]) -> tuple[dict[str, tuple[float, ...]], dict[int, float]]:
     found: dict[str, tuple[float, ...]] = {}
     percentiles: dict[int, float] = {}
+    has_figures = any_of((_PERCENTILE, *_LINES.values())).match
     for line in lines:
+        if not has_figures(line):
+            continue
         bare = line.rstrip()
         if match := _PERCENTILE.fullmatch(bare):
             percentiles[int(match.group(1) or match.group(2))] = float(match.group(3))
@@ -260,21 +272,25 @@ def _times(
     )
 
 
-def _spans(lines: list[str]) -> Iterator[Span]:
+def _windows(lines: Sequence[str]) -> Iterator[Window]:
+    """Yield the interval lines that show figures; those of a log are of one form."""
+    form = _INTERVALS[0]
     for line in lines:
-        match = next((match for pattern in _INTERVALS if (match := pattern.match(line))), None)
+        match = form.match(line)
+        if match is None:
+            form = next((each for each in _INTERVALS if each.match(line)), form)
+            match = form.match(line)
         if match is None:
             continue
-        named = match.groupdict()
-        rate, known = float(named["tps"]), named["pct"] == "95"
-        queries = float(named["qps"]) if named.get("qps") else None
-        yield Span(
-            end_s=float(named["end"]),
-            throughput=rate,
-            p95=float(named["lat"]) if known and rate > 0 else None,
-            errors=None if named.get("err") is None else float(named["err"]),
-            reconnects=None if named.get("reconn") is None else float(named["reconn"]),
-            queries=queries,
+        end, rate, queries, percent, latency, errors, reconnects = match.groups()
+        throughput = float(rate)
+        yield Window(
+            float(end),
+            throughput,
+            float(latency) if percent == "95" and throughput > 0 else None,
+            float(errors) if errors else None,
+            float(reconnects) if reconnects else None,
+            float(queries) if queries else None,
         )
 
 

@@ -315,3 +315,14 @@ def test_a_file_that_is_no_result_is_left_out_though_the_pattern_fits_it(
     made = imported(results(files), tmp_path)
     assert [run.record.arm for run in made.runs] == ["bare", "docker"]
     assert made.left_out == {"platform 'notes'": 1}
+
+
+def test_a_survey_tells_the_same_of_reports_with_and_without_interval_lines(
+    results: Callable[[Mapping[str, str]], Path],
+) -> None:
+    line = "[ {n}s ] thds: 2 eps: 1396.70 lat (ms,95%): 0.50\n"
+    lines = "Threads started!\n" + "".join(line.format(n=n) for n in range(1, 9))
+    looked = survey(results({"a.log": SYSBENCH, "b.log": SYSBENCH.replace("Threads started!\n", lines, 1) * 2}))
+    plain, long = (file.reports for file in looked.by_parser["sysbench"])
+    assert [report.says for report in long] == [plain[0].says] * 2
+    assert all(report.measurement and len(report.measurement.windows) <= 1 for report in (*plain, *long))

@@ -12,6 +12,7 @@ import pytest
 from tare.imports.contents import text_of
 from tare.imports.parsers import Report
 from tare.imports.parsers.registry import PARSERS
+from tare.record.measurement import Window
 from tare.record.run_record import to_tree
 
 DATA = Path(__file__).parents[3] / "data" / "imports"
@@ -338,3 +339,36 @@ def test_sysbench_says_which_queries_a_test_did(reads: str, writes: str, queries
     text = re.sub(r"( read: +)\d+", rf"\g<1>{reads}", re.sub(r"( write: +)\d+", rf"\g<1>{writes}", text))
     (report,) = PARSERS["sysbench"].reports(text, 1.0)
     assert report.says["queries"] == queries
+
+
+@pytest.mark.parametrize(
+    ("line", "window"),
+    [
+        (
+            (
+                "[ 10s ] thds: 4 tps: 50.50 qps: 1010.00 (r/w/o: 707.00/202.00/101.00) lat (ms,95%): 20.37 "
+                "err/s: 0.10 reconn/s: 0.20"
+            ),
+            Window(10.0, 50.5, 20.37, 0.1, 0.2, 1010.0),
+        ),
+        (
+            (
+                "[ 10s] threads: 4, tps: 50.50, reads: 707.00, writes: 202.00, response time: 20.37ms (95%), "
+                "errors: 0.10, reconnects:  0.20"
+            ),
+            Window(10.0, 50.5, 20.37, 0.1, 0.2),
+        ),
+        (
+            "[  10s] threads: 4, tps: 50.50, reads/s: 707.00, writes/s: 202.00, response time: 20.37ms (99%)",
+            Window(10.0, 50.5),
+        ),
+        ("[ 10s ] thds: 4 eps: 0.00 lat (ms,95%): 0.00", Window(10.0, 0.0)),
+    ],
+)
+def test_each_form_of_an_interval_line_of_sysbench_is_a_window(line: str, window: Window) -> None:
+    text = (
+        (DATA / "sysbench" / "cpu.txt").read_text().replace("Threads started!\n", f"Threads started!\n{line}\n", 1)
+    )
+    (report,) = PARSERS["sysbench"].reports(text, 0.0)
+    assert report.measurement is not None
+    assert report.measurement.windows == (window,)
