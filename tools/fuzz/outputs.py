@@ -1,4 +1,4 @@
-"""What other programs left: load generators, monitors, tare-probe, and files of others' runs."""
+"""What other programs left: load generators, monitors and tare-probe."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ import polars as pl
 
 from tare.analyze.views.summary import read_samples
 from tare.errors import StudyError
-from tare.imports import collect, load_mapping
-from tare.imports.guess import guess, survey
-from tare.imports.parsers.registry import PARSERS
 from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.profile.stacks import read_profile
 from tare.monitors.registry import BUILT_IN as MONITORS
@@ -156,66 +153,3 @@ def arrivals(chance: Random, place: Path) -> object:
     if odd := next((each for each in times if not 0 <= each < 1e9), None):
         raise Accepted(f"an arrival at {odd}")
     return read
-
-
-_FILES = """\
-format: 1
-name: files
-question: What?
-files: "r-{setup}_{threads}_{run}.txt"
-parser: {name: PARSER}
-factors: {setup: {I: a, II: b}}
-baseline: I
-conditions: {threads: any}
-repetition: run
-"""
-
-
-def runs(chance: Random, place: Path) -> object:
-    """Others' runs: a table of them, or a tool's output each."""
-    (place / "results").mkdir()
-    if chance.random() < 0.5:
-        rows = [f"{s},{t},{n},{1000 + 7 * n},{200 - n},0" for s in ("I", "II") for t in (2, 10) for n in (1, 2, 3)]
-        table = "\n".join(["Setup,Threads,Run,ops,READ avg,failed", *rows, ""])
-        text = (DATA / "imports" / "table.yaml").read_text()
-        changed = mutations.text(table, chance)
-        (place / "results" / "all.csv").write_text(changed, encoding="utf-8", errors="surrogatepass")
-    else:
-        parser = chance.choice(sorted(PARSERS))
-        text = _FILES.replace("PARSER", parser)
-        reports = sorted((DATA / "imports" / parser).glob("*")) or sorted((DATA / parser).glob("*.stdout"))
-        source = chance.choice(reports).read_text(errors="replace")
-        for setup in ("a", "b"):
-            changed = mutations.text(source, chance)
-            target = place / "results" / f"r-{setup}_2_1.txt"
-            target.write_text(changed, encoding="utf-8", errors="surrogatepass")
-    (place / "import.yaml").write_text(text)
-    return collect(load_mapping(place / "import.yaml"), place / "results")
-
-
-_TABLE = "platform,threads,run,req_per_sec,lat_mean_us\n" + "".join(
-    f"{sut},{threads},{run},{900 + run},{1000.5 / threads}\n"
-    for sut in ("metal", "docker")
-    for threads in (1, 8)
-    for run in (1, 2)
-)
-
-
-def unmapped(chance: Random, place: Path) -> object:
-    """Others' runs without a mapping: names and reports that tare guesses one from."""
-    words = ["bare", "docker", "vm", "1", "2", "16", "run1", "t4", "20240102", "a b", "é", "m3.large"]
-    for _ in range(chance.randrange(1, 7)):
-        parser = chance.choice(sorted(PARSERS)[:3] if chance.random() < 0.7 else sorted(PARSERS))
-        reports = sorted((DATA / "imports" / parser).glob("*")) or sorted((DATA / parser).glob("*.stdout"))
-        is_table = chance.random() < 0.3
-        source = _TABLE if is_table else chance.choice(reports).read_text(errors="replace")
-        name = chance.choice("_-/.").join(chance.choices(words, k=chance.randrange(1, 5)))
-        target = place / "results" / f"{name}.{'csv' if is_table else 'log'}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir():
-            continue
-        changed = mutations.text(source, chance) if chance.random() < 0.3 else source
-        target.write_text(changed, encoding="utf-8", errors="surrogatepass")
-    (place / "results").mkdir(exist_ok=True)
-    (place / "import.yaml").write_text(guess(survey(place / "results")).text)
-    return collect(load_mapping(place / "import.yaml"), place / "results")

@@ -8,7 +8,8 @@ from random import Random
 
 from tools.fuzz.archives import image, saved
 from tools.fuzz.documents import claim, mapping, recipe, sites, study
-from tools.fuzz.outputs import arrivals, cadvisor, generator, monitor, profile, runs, samples, trace, unmapped
+from tools.fuzz.imports import runs, unmapped, watched
+from tools.fuzz.outputs import arrivals, cadvisor, generator, monitor, profile, samples, trace
 from tools.fuzz.stores import explanation, report, store
 
 Case = Callable[[Random, Path], object]
@@ -17,6 +18,6 @@ Case = Callable[[Random, Path], object]
 TARGETS: Mapping[str, Case] = {
     "study": study, "claim": claim, "mapping": mapping, "sites": sites, "recipe": recipe, "generator": generator,
     "monitor": monitor, "cadvisor": cadvisor, "trace": trace, "profile": profile, "samples": samples,
-    "arrivals": arrivals, "runs": runs, "unmapped": unmapped, "store": store, "explanation": explanation,
-    "report": report, "image": image, "saved": saved,
+    "arrivals": arrivals, "runs": runs, "unmapped": unmapped, "watched": watched, "store": store,
+    "explanation": explanation, "report": report, "image": image, "saved": saved,
 }  # fmt: skip
