@@ -9,13 +9,15 @@ import json
 import lzma
 import re
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol, TypeAlias
 
 from tare.errors import StudyError
 from tare.store.files import StoreLayout
@@ -23,6 +25,8 @@ from tare.store.files import StoreLayout
 LARGEST = 64 << 20
 """Largest file or member in bytes, unpacked."""
 _MOST_MEMBERS = 100_000
+_LARGEST_ARCHIVE = 2 << 30
+"""Largest packed tar in bytes, unpacked: it is, into a temporary file."""
 _ARCHIVE = re.compile(r"\.(?:tar|tgz|tbz2?|txz|zip|tar\.(?:gz|bz2|xz))$", re.IGNORECASE)
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|lzma|zst)$", re.IGNORECASE)
 _MAGIC: Mapping[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -49,6 +53,9 @@ _PREFIXES = tuple(
 _MOST_LINES_PREFIXED = 0.9
 
 
+Archive: TypeAlias = zipfile.ZipFile | tarfile.TarFile
+
+
 class Readable(Protocol):
     """What content is read from."""
 
@@ -64,6 +71,8 @@ class Source:
     path: Path
     name: str
     member: str | None = None
+    archive: Archive | None = field(default=None, compare=False, repr=False)
+    """The open archive of a member, while `sources` yields it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,8 +92,7 @@ class Source:
     def read(self) -> bytes:
         """Unpacked content. Raises `StudyError` for what cannot be read or is too large."""
         try:
-            raw = _whole(self.path) if self.member is None else _member(self.path, self.member)
-            return unpacked(raw, self.name)
+            return unpacked(self._packed(), self.name)
         except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
             why = getattr(error, "strerror", None) or error
             raise StudyError(
@@ -92,9 +100,17 @@ class Source:
                 hint="is the file damaged or cut short? Fetch it again, or remove it",
             ) from error
 
+    def _packed(self) -> bytes:
+        if self.member is None or self.archive is None:
+            return _whole(self.path)
+        return _member(self.archive, self.path, self.member)
 
-def sources(directory: Path) -> Iterator[Source]:
-    """Yield every file and member of an archive below the directory, in the order of names; stores are left out."""
+
+def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None) -> Iterator[Source]:
+    """Yield every file and member of an archive below the directory, in the order of names; stores are left out.
+
+    `damaged`: takes the error of an archive that cannot be read, which is left out then.
+    """
     if not directory.is_dir():
         raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
     everything = sorted(directory.rglob("*"))
@@ -103,22 +119,60 @@ def sources(directory: Path) -> Iterator[Source]:
         if not path.is_file() or not stores.isdisjoint(path.parents):
             continue
         name = path.relative_to(directory).as_posix()
-        if _ARCHIVE.search(path.name):
-            yield from (Source(path, f"{name}/{member}", member) for member in _members(path))
-        else:
+        if not _ARCHIVE.search(path.name):
             yield Source(path, name)
+            continue
+        with ExitStack() as stack:
+            try:
+                members = _members(path)
+                archive = stack.enter_context(_opened(path, unpack=True))
+            except StudyError as error:
+                if damaged is None:
+                    raise
+                damaged(error)
+                continue
+            yield from (Source(path, f"{name}/{member}", member, archive) for member in members)
+
+
+@contextmanager
+def _opened(path: Path, *, unpack: bool = False) -> Iterator[Archive]:
+    """An archive. `unpack`: a packed tar as a whole, as each of its members would unpack it up to there."""
+    with ExitStack() as stack:
+        if zipfile.is_zipfile(path):
+            yield stack.enter_context(zipfile.ZipFile(path))
+            return
+        archive = stack.enter_context(tarfile.open(path))
+        if unpack and _is_packed(path):
+            archive = stack.enter_context(_plain(archive, stack.enter_context(tempfile.TemporaryFile()), path))
+        yield archive
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8).startswith(tuple(_MAGIC))
+
+
+def _plain(archive: tarfile.TarFile, place: IO[bytes], path: Path) -> tarfile.TarFile:
+    size = 0
+    with tarfile.open(fileobj=place, mode="w") as plain:
+        for member in archive:
+            size += member.size
+            if size > _LARGEST_ARCHIVE:
+                raise StudyError(
+                    f"{path} unpacks to more than {_LARGEST_ARCHIVE >> 30} GiB", hint="unpack what you need"
+                )
+            if member.isfile():
+                plain.addfile(member, archive.extractfile(member))
+    place.seek(0)
+    return tarfile.open(fileobj=place)
 
 
 @lru_cache(maxsize=8)
 def _members(path: Path) -> list[str]:
     """Names of an archive's files; a link in it, or a name that leads out of it, is no file."""
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                names = [each.filename for each in archive.infolist() if not each.is_dir()]
-        else:
-            with tarfile.open(path) as archive:
-                names = [each.name for each in archive if each.isfile()]
+        with _opened(path) as archive:
+            names = _files_of(archive)
     except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise StudyError(f"cannot read the archive {path}: {error}", hint="fetch it again, or remove it") from error
     if len(names) > _MOST_MEMBERS:
@@ -126,16 +180,21 @@ def _members(path: Path) -> list[str]:
     return sorted(name for name in names if ".." not in name.split("/") and not name.startswith("/"))
 
 
-def _member(path: Path, member: str) -> bytes:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+def _files_of(archive: Archive) -> list[str]:
+    if isinstance(archive, zipfile.ZipFile):
+        return [each.filename for each in archive.infolist() if not each.is_dir()]
+    return [each.name for each in archive if each.isfile()]
+
+
+def _member(archive: Archive, path: Path, member: str) -> bytes:
+    if isinstance(archive, zipfile.ZipFile):
+        with archive.open(member) as file:
             return _limited(file, member)
-    with tarfile.open(path) as tar:
-        content = tar.extractfile(member)
-        if content is None:
-            raise StudyError(f"{member} of {path} is no file", hint="unpack the archive, and import the directory")
-        with content:
-            return _limited(content, member)
+    content = archive.extractfile(member)
+    if content is None:
+        raise StudyError(f"{member} of {path} is no file", hint="unpack the archive, and import the directory")
+    with content:
+        return _limited(content, member)
 
 
 def _whole(path: Path) -> bytes:

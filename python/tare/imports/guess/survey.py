@@ -81,7 +81,11 @@ def survey(directory: Path) -> Survey:
     by_parser: dict[str, list[SeenFile]] = {}
     tables, unknown, unread = list[SeenTable](), list[str](), Counter[str]()
     names, monitors = list[str](), dict[str, list[str]]()
-    for source in sources(directory):
+
+    def damaged(error: StudyError) -> None:
+        unread[str(error)] += 1
+
+    for source in sources(directory, damaged):
         name = source.names[-1]
         names.append(name)
         if name.lower().endswith(_NO_RESULTS):

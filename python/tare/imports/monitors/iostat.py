@@ -49,8 +49,8 @@ def _of_json(text: str) -> Log:
 
 def _values(tree: Mapping[str, Any]) -> Iterator[Value]:
     for name, value in tree.get("avg-cpu", {}).items():
-        if name in MODES:
-            yield Value(MODES[name], ALL, float(value))
+        if name in MODES and (share := number(str(value))) is not None:
+            yield Value(MODES[name], ALL, share)
     for disk in tree.get("disk", ()):
         yield from _of_disk(disk["disk_device"], {name: str(value) for name, value in disk.items()})
 

@@ -60,7 +60,8 @@ def _values(tree: Mapping[str, Any]) -> Iterator[Value]:
     loads = next((tree[name] for name in ("cpu-load", "cpu-load-all") if name in tree), ())
     for load in loads:
         if str(load.get("cpu")) == ALL:
-            yield from (Value(MODES[name], ALL, float(value)) for name, value in load.items() if name in MODES)
+            known = ((MODES[name], number(str(value))) for name, value in load.items() if name in MODES)
+            yield from (Value(mode, ALL, share) for mode, share in known if share is not None)
     for disk in tree.get("disk", ()):
         yield from _of_disk(str(disk["disk-device"]), disk)
 

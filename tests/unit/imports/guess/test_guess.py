@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.record.parts import measured, rate_of
@@ -326,3 +327,32 @@ def test_a_survey_tells_the_same_of_reports_with_and_without_interval_lines(
     plain, long = (file.reports for file in looked.by_parser["sysbench"])
     assert [report.says for report in long] == [plain[0].says] * 2
     assert all(report.measurement and len(report.measurement.windows) <= 2 for report in (*plain, *long))
+
+
+def test_a_damaged_archive_beside_results_is_told_and_the_others_are_read(
+    results: Callable[[Mapping[str, str]], Path],
+) -> None:
+    place = results({"a.log": SYSBENCH, "old.zip": "PK\x03\x04 cut short"})
+    looked = survey(place)
+    assert len(looked.by_parser["sysbench"]) == 1
+    assert [why for why in looked.unread if "old.zip" in why]
+
+
+def test_a_packed_tar_is_unpacked_once_for_all_its_members(
+    results: Callable[[Mapping[str, str]], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = results({f"{n}.log": sysbench(events=13900 + n) for n in range(20)})
+    with tarfile.open(place / "all.tar.gz", "w:gz") as archive:
+        for path in sorted(place.glob("*.log"), reverse=True):
+            archive.add(path, path.name)
+            path.unlink()
+    opened: list[object] = []
+    whole = tarfile.open
+
+    def counted(*args: Any, **named: Any) -> tarfile.TarFile:
+        opened.append(args)
+        return whole(*args, **named)
+
+    monkeypatch.setattr(tarfile, "open", counted)
+    assert len(survey(place).by_parser["sysbench"]) == 20
+    assert len(opened) <= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,3 +119,13 @@ def test_a_log_of_several_days_without_dates_is_refused() -> None:
     whole = text(DATA / "monitor-logs" / "sar.txt")
     with pytest.raises(ValueError, match="time of the day twice"):
         MONITOR_LOGS["sar"].read(whole + whole)
+
+
+@pytest.mark.parametrize("name", ["iostat.json", "sar.json"])
+def test_a_share_that_is_no_finite_number_is_left_out(name: str) -> None:
+    whole = re.sub(r'"iowait": ?[0-9.]+', '"iowait": 1e999', text(DATA / "monitor-logs" / name))
+    tool = monitor_of(whole)
+    assert tool is not None
+    values = [value for sample in MONITOR_LOGS[tool].read(whole).samples for value in sample.values]
+    assert values
+    assert not [value for value in values if value.quantity == "iowait"]

@@ -371,4 +371,4 @@ def test_each_form_of_an_interval_line_of_sysbench_is_a_window(line: str, window
     )
     (report,) = PARSERS["sysbench"].reports(text, 0.0)
     assert report.measurement is not None
-    assert report.measurement.windows == (window,)
+    assert report.measurement.windows[0] == window
