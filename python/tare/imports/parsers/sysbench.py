@@ -48,7 +48,7 @@ _INTERVALS = (
     ),
     re.compile(rf"\[ *(\d+)s ?\] thds: \d+ eps: ({_PLAIN})() lat \(ms,(\d+)%\): ({_PLAIN})()()"),
 )
-"""Of 1.0 and 1.1, of 0.5, and of tests without a database: end, rate, queries, percentile, latency, errors and
+"""Lines of 1.0, 1.1 and 0.5, and of tests without a database: end, rate, queries, percentile, latency, errors and
 reconnects, of which some are empty."""
 _QUEUE = re.compile(r"\[ *\d+s ?\] queue length: ")
 _LINES: Mapping[str, re.Pattern[str]] = {
