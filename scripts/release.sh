@@ -1,6 +1,6 @@
 #!/bin/sh
-# Build the wheel and the source archive of a commit so that everybody gets the same bytes: release.sh [DIR (dist) | twice]
-#   DIR    write both there, with SHA256SUMS
+# Build wheel, source archive and tare-load alone of a commit so that everybody gets the same bytes: release.sh [DIR (dist) | twice]
+#   DIR    write them there, with SHA256SUMS
 #   twice  build in two clones, in two places, with another umask, time zone, locale and home, and compare
 # What a build could take from the machine is fixed: times are the commit's, paths are replaced, and cargo takes Cargo.lock alone.
 # The compiler is part of the result: SHA256SUMS names it.
@@ -17,6 +17,24 @@ flags() {
     crates=${CARGO_HOME:-$HOME/.cargo}
     printf '%s\037%s\037%s' "--remap-path-prefix=$PWD=/tare" "--remap-path-prefix=$crates=/cargo" \
         "--remap-path-prefix=$(rustc --print sysroot)=/rust"
+}
+
+# alone MACHINE OUT: tare-load without everything else, static by musl, if rustup has that target and a C compiler makes it.
+alone() {
+    triple=$1-unknown-linux-musl
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] || {
+        say "without tare-load for $1: rustup target add $triple"
+        return 0
+    }
+    [ "$1" = x86_64 ] || command -v "$1-linux-gnu-gcc" >/dev/null || {
+        say "without tare-load for $1: install gcc-$1-linux-gnu, as ring has parts in C"
+        return 0
+    }
+    cargo build --quiet --release --locked --package tare-bin --bin tare-load --target "$triple" >&2
+    program=$2/tare-load-$1-linux
+    cp "${CARGO_TARGET_DIR:-target}/$triple/release/tare-load" "$program"
+    ! readelf --program-headers "$program" | grep -q INTERP || { say "$program is not static"; exit 1; }
+    [ "$(stat -c %s "$program")" -le 6000000 ] || { say "$program has more than 6 MB"; exit 1; }
 }
 
 build() {
@@ -43,11 +61,13 @@ build() {
         export SOURCE_DATE_EPOCH CARGO_ENCODED_RUSTFLAGS CFLAGS CARGO_INCREMENTAL=0 TZ=UTC LC_ALL=C
         "$maturin" sdist --out "$out" >&2
         "$maturin" build --release --locked --out "$out" >&2 # of this checkout, not of the archive in a directory of any name
+        alone x86_64 "$out"
+        alone aarch64 "$out"
         for wheel in "$out"/*.whl; do "$python" -m tools.relocate_sbom "$wheel" "$PWD" >/dev/null; done
     )
     {
         echo "# $(git rev-parse HEAD), $(rustc --version), $("$maturin" --version)"
-        (cd "$out" && sha256sum -- *.whl *.tar.gz)
+        (cd "$out" && sha256sum -- *.whl *.tar.gz $(ls | grep '^tare-load-'))
     } >"$out/SHA256SUMS"
     cat "$out/SHA256SUMS"
 }
