@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -13,7 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.load import java
-from bench.load.servers import ROWS, Lab, Server, mariadb, missing, postgresql, program, redis, sysbench_words
+from bench.load.servers import (
+    ROWS,
+    Lab,
+    Server,
+    mariadb,
+    missing,
+    postgresql,
+    program,
+    redis,
+    sysbench_server,
+    sysbench_words,
+)
 
 REDIS_JOB = "{format: 1, operations: [{name: get, steps: [{send: 'GET key:1', expect: {bytes: 100}}]}]}"
 PGBENCH_JOB = (
@@ -34,9 +46,11 @@ class Case:
     operations: int
     goal: float | None
     """`None`: the issue sets none."""
+    script: str = "select-only"
+    """What pgbench runs."""
 
 
-YCSB, STRESS, MEMTIER, LATTE = "YCSB", "cassandra-stress", "memtier", "latte"
+YCSB, STRESS, MEMTIER, LATTE, TPCC = "YCSB", "cassandra-stress", "memtier", "latte", "sysbench-tpcc"
 BUILT = "and this Debian has no package of it: bench/README.md tells how to build it"
 YCSB_READS = ("recordcount=1000", "fieldcount=1", "fieldlength=100", "readproportion=1", "updateproportion=0")
 
@@ -46,6 +60,9 @@ CASES = (
     Case("Redis GET 100 B, 50 connections, pipeline 16", redis, "redis-benchmark", 50, 16, 2_000_000, 0.70),
     Case("MariaDB point select, 16 connections", mariadb, "sysbench", 16, 1, 100_000, 0.75),
     Case("PostgreSQL point select, 16 connections", postgresql, "pgbench", 16, 1, 100_000, 0.85),
+    Case("PostgreSQL tpcb-like, 16 connections", postgresql, "pgbench", 16, 1, 10_000, None, "tpcb-like"),
+    Case("PostgreSQL simple-update, 16 connections", postgresql, "pgbench", 16, 1, 10_000, None, "simple-update"),
+    Case("MariaDB TPC-C, 1 warehouse, 4 connections", mariadb, TPCC, 4, 1, 2_000, None),
     Case("Redis GET 100 B, 50 connections", redis, MEMTIER, 50, 1, 200_000, None),
     Case("Redis YCSB read 100 B, 50 connections", redis, YCSB, 50, 1, 200_000, 0.45),
     Case("MariaDB YCSB read 100 B, 16 connections", mariadb, YCSB, 16, 1, 100_000, 0.75),
@@ -87,6 +104,8 @@ def lacking(case: Case) -> str | None:
         return f"memtier_benchmark is neither in PATH nor in PEERS, {BUILT}"
     if case.peer == LATTE and missing(["latte"]):
         return f"latte is neither in PATH nor in PEERS, {BUILT}"
+    if case.peer == TPCC and _scripts_of_tpcc() is None:
+        return "tpcc.lua is not in PEERS: clone github.com/Percona-Lab/sysbench-tpcc"
     if case.peer == YCSB and java.ycsb_jars() is None:
         return "YCSB is built by Maven and a JDK, which are not installed"
     if case.peer in (STRESS, LATTE) and java.cassandra_root() is None:
@@ -130,13 +149,39 @@ def commands(case: Case, lab: Lab, port: int, scale: float) -> dict[str, list[st
             "tare-load": [*ours, "--protocol", "mysql", *table],
             case.peer: ["sysbench", *sysbench_words(port), *sent, "run"],
         }
-    job = lab.written("pgbench.yaml", PGBENCH_JOB)
+    return _beside_tpcc(case, ours, port) if case.peer == TPCC else _beside_pgbench(case, lab, ours, port)
+
+
+def _beside_pgbench(case: Case, lab: Lab, ours: Sequence[str], port: int) -> dict[str, list[str]]:
+    count = int(ours[ours.index("--operations") + 1])
+    reads = case.script == "select-only"
+    asked = ["--job", lab.written("pgbench.yaml", PGBENCH_JOB)] if reads else ["--pgbench", case.script]
     where = ["-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-n"]
-    sent = ["-S", "-M", "prepared", "-c", str(case.connections), "-t", str(max(1, count // case.connections))]
+    each = str(max(1, count // case.connections))
+    sent = ["-b", case.script, "-M", "prepared", "-c", str(case.connections), "-t", each]
     return {
-        "tare-load": [*ours, "--protocol", "postgresql", "--user", "postgres", "--job", job],
+        "tare-load": [*ours, "--protocol", "postgresql", "--user", "postgres", *asked],
         case.peer: ["pgbench", *where, *sent, "postgres"],
     }
+
+
+def _beside_tpcc(case: Case, ours: Sequence[str], port: int) -> dict[str, list[str]]:
+    """Both use the tables that `fill` has made."""
+    count = int(ours[ours.index("--operations") + 1])
+    table = ["--database", "sbtest", "--tpcc", "1", "--max-tries", "1000"]
+    at = _scripts_of_tpcc()
+    script = ["env", f"LUA_PATH={at}/?.lua;;", "sysbench", f"{at}/tpcc.lua", "--scale=1", "--use_fk=0"]
+    sent = [f"--threads={case.connections}", f"--events={count}", "--time=0"]
+    return {
+        "tare-load": [*ours, "--protocol", "mysql", *table],
+        case.peer: [*script, *sysbench_server(port), *sent, "run"],
+    }
+
+
+def _scripts_of_tpcc() -> Path | None:
+    """Directory of sysbench-tpcc, which no registry has."""
+    places = (Path(place).absolute() for place in os.environ.get("PEERS", "").split(":") if place)
+    return next((place for place in places if (place / "tpcc.lua").is_file()), None)
 
 
 def _beside_ycsb(case: Case, ours: Sequence[str], port: int, count: int) -> dict[str, list[str]]:
@@ -159,6 +204,8 @@ def fill(case: Case, lab: Lab, port: int) -> None:
     if case.peer in (STRESS, LATTE):
         own = ["--protocol", "cql", "-p", "cassandra.createtable=true"]
         wanted: Sequence[str] = [f"{name}={value}" for name, value in java.READS.items()]
+    elif case.peer == TPCC:
+        own, wanted = ["--protocol", "mysql", "--database", "sbtest", "--tpcc", "1", "--reply-limit", "100"], ()
     elif case.peer == YCSB and case.serve is redis:
         own, wanted = ["--protocol", "redis"], YCSB_READS
     elif case.peer == YCSB:

@@ -120,8 +120,12 @@ def mariadb(cpu: int) -> Iterator[Server]:
 
 def sysbench_words(port: int) -> list[str]:
     """Of the script and its table."""
-    server = ["--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=root"]
-    return ["oltp_point_select", *server, "--tables=1", f"--table-size={ROWS}"]
+    return ["oltp_point_select", *sysbench_server(port), "--tables=1", f"--table-size={ROWS}"]
+
+
+def sysbench_server(port: int) -> list[str]:
+    """Where its server is."""
+    return ["--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=root"]
 
 
 @contextmanager

@@ -187,6 +187,12 @@ impl Session {
         Some(format!("{} {}", version.as_str()?, suite.as_str()?))
     }
 
+    /// The server's certificate in DER.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&[u8]> {
+        Some(self.0.peer_certificates()?.first()?.as_ref())
+    }
+
     /// Encrypts `plain` and appends it to `out`, after pending messages of the session.
     ///
     /// # Errors

@@ -4,10 +4,12 @@ mod climb;
 mod drive;
 mod echo;
 mod options;
+mod pgbench;
 mod plan;
 mod request;
 mod show;
 mod sysbench;
+mod tpcc;
 mod ycsb;
 
 use std::process::ExitCode;

@@ -7,7 +7,9 @@ use clap_complete::Shell;
 use tare_load::arrivals::Spacing;
 
 use crate::echo::{AskOptions, EchoOptions};
+use crate::pgbench::PgbenchOptions;
 use crate::sysbench::SysbenchOptions;
+use crate::tpcc::TpccOptions;
 
 /// Sends requests to a database, in a closed loop or at intended times, and measures each reply.
 ///
@@ -29,6 +31,8 @@ Examples:
   tare-load run --protocol redis --address db:6379 -P workloada -p recordcount=100000 --duration 60
   tare-load load --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
   tare-load run --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
+  tare-load run --protocol postgresql --database bench --pgbench tpcb-like@9 --pgbench script.sql --scale 10
+  tare-load run --protocol mysql --database tpcc --tpcc 10 --connections 16 --max-tries 10 --duration 60
   tare-load climb --protocol redis --address db:6379 --job job.yaml --connections 50 --within-ms 5
   tare-load run --protocol redis --job job.yaml --json > a.json; tare-load compare a.json b.json
   tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
@@ -301,4 +305,8 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub sysbench: SysbenchOptions,
+    #[command(flatten)]
+    pub pgbench: PgbenchOptions,
+    #[command(flatten)]
+    pub tpcc: TpccOptions,
 }

@@ -10,14 +10,14 @@ use tare_load::plan::{CONNECT, Length, Limits, Plan};
 use tare_load::protocol::{Access, UNIX};
 use tare_load::tls::{OwnCertificate, Tls, Verify};
 use tare_load::workload::job::{Dialect, Job};
-use tare_load::workload::sysbench::{
-    Engine, Fill, Script, Sysbench, after_filling, before_filling,
-};
+use tare_load::workload::sysbench::{Fill, Script, Sysbench, after_filling, before_filling};
 use tare_load::workload::ycsb::Client;
 
 use crate::options::{ProtocolName, RunOptions, VerifyName};
-use crate::request::{LoadRequest, Phase};
+use crate::pgbench;
+use crate::request::{LoadRequest, Phase, engine, refuse_a_rate};
 use crate::sysbench;
+use crate::tpcc;
 use crate::ycsb;
 
 /// Default time that arrivals may wait.
@@ -110,12 +110,18 @@ fn request(options: &RunOptions, phase: Phase) -> Result<LoadRequest, LoadError>
     if let Some(script) = options.sysbench.sysbench {
         return sysbench_request(options, script, phase);
     }
+    if let Some(warehouses) = options.tpcc.tpcc {
+        return tpcc::request(options, warehouses, phase, access(options)?);
+    }
+    if !options.pgbench.pgbench.is_empty() {
+        return pgbench::request(options, phase, access(options)?);
+    }
     if !(options.property_files.is_empty() && options.properties.is_empty()) {
         return ycsb::request(options, phase, access(options)?);
     }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(
-            "there is nothing to do: give a job with --job FILE, a sysbench script with --sysbench SCRIPT, or YCSB's properties with -P FILE or -p NAME=VALUE".to_owned(),
+            "there is nothing to do: give a job with --job FILE, a script with --sysbench SCRIPT or --pgbench SCRIPT, TPC-C's transactions with --tpcc WAREHOUSES, or YCSB's properties with -P FILE or -p NAME=VALUE".to_owned(),
         ));
     };
     if phase == Phase::Load {
@@ -141,14 +147,7 @@ fn sysbench_request(
     script: Script,
     phase: Phase,
 ) -> Result<LoadRequest, LoadError> {
-    let wrong = |what: &str| LoadError::Usage(what.to_owned());
-    let engine = match options.protocol {
-        ProtocolName::Mysql => Engine::Mysql,
-        ProtocolName::Postgresql => Engine::Postgresql,
-        ProtocolName::Redis | ProtocolName::Cql | ProtocolName::Mongodb => {
-            return Err(wrong("--sysbench needs SQL: --protocol mysql or postgresql"));
-        }
-    };
+    let engine = engine(options.protocol, "--sysbench")?;
     let settings = sysbench::settings(&options.sysbench, script, engine)?;
     let access = access(options)?;
     if phase == Phase::Run {
@@ -158,12 +157,7 @@ fn sysbench_request(
         let workload = Arc::new(workload);
         return Ok(LoadRequest { access, before, workload, after, client: Client::default() });
     }
-    let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
-    if open || options.operations.is_some() || options.duration.is_some() || options.warm_up > 0.0 {
-        return Err(wrong(
-            "`load` has no rate, no warm-up and no number of operations: it ends when the tables are full",
-        ));
-    }
+    refuse_a_rate(options)?;
     let fill = Fill::new(&settings);
     Ok(LoadRequest {
         access,

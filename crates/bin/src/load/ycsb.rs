@@ -7,7 +7,7 @@ use tare_load::protocol::{Access, Statement};
 use tare_load::workload::ycsb::{self, Properties, Settings, Store, Ycsb};
 
 use crate::options::{ProtocolName, RunOptions};
-use crate::request::{LoadRequest, Phase};
+use crate::request::{LoadRequest, Phase, refuse_what_loading_decides};
 
 pub(crate) fn request(
     options: &RunOptions,
@@ -42,18 +42,4 @@ pub(crate) fn request(
     let before = ycsb::preparations(&settings, store).into_iter().map(statement).collect();
     let workload = Arc::new(Ycsb::new(settings, store));
     Ok(LoadRequest { access, before, workload, after: Vec::new(), client })
-}
-
-fn refuse_what_loading_decides(options: &RunOptions) -> Result<(), LoadError> {
-    let meaningless = [
-        ("--duration", options.duration.is_some()),
-        ("--operations", options.operations.is_some()),
-        ("--warm-up", options.warm_up > 0.0),
-    ];
-    match meaningless.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((option, _)) => Err(LoadError::Usage(format!(
-            "{option} has no effect here: `load` ends when all records are inserted"
-        ))),
-    }
 }

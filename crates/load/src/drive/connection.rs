@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::connect::Line;
 use super::flight::{Flight, Pending};
-use crate::workload::Stream;
+use crate::workload::{Memory, Stream};
 
 /// A scheduled request that was not sent yet.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,12 @@ pub(super) struct Connection {
     most_sent: u32,
     /// Counter by which requests go in turn to the nodes that have their row.
     pub(super) turn: usize,
+    /// State of an operation that decides after each reply how it goes on.
+    pub(super) memory: Memory,
+    /// Operation that pauses.
+    pub(super) paused: Option<Pending>,
+    /// Until when it sends nothing, as its operation pauses or its user thinks; 0: it may send.
+    pub(super) pause_end_ns: u64,
     /// Whether it is in the list of connections with something to send.
     pub(super) ready: bool,
     /// Whether it is in the queue of connections that may take an arrival.
@@ -63,6 +69,9 @@ impl Connection {
             sent: 0,
             most_sent: most_sent.unwrap_or(u32::MAX),
             turn: 0,
+            memory: Memory::default(),
+            paused: None,
+            pause_end_ns: 0,
             ready: false,
             offered: false,
             freed_ns: 0,
@@ -72,6 +81,7 @@ impl Connection {
     /// Whether another arrival could be sent at once.
     pub(super) fn has_room(&self) -> bool {
         !self.is_worn()
+            && self.pause_end_ns == 0
             && self.flight.len() + self.continuing.len() + self.given.len() < self.flight.depth()
     }
 
@@ -89,7 +99,10 @@ impl Connection {
 
     /// Whether it is to be closed and opened anew now.
     pub(super) fn is_over(&self) -> bool {
-        self.is_worn() && self.flight.len() == 0 && self.continuing.is_empty()
+        self.is_worn()
+            && self.flight.len() == 0
+            && self.continuing.is_empty()
+            && self.paused.is_none()
     }
 
     /// Node of the next request: in turn one of `replicas`, which have its row, else any other that is up. `None`: none is.

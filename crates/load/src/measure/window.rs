@@ -80,6 +80,8 @@ pub struct Counts {
     pub settling: u64,
     /// Operations that had not ended at the end of the run.
     pub unfinished: u64,
+    /// How often an operation was begun again after an error.
+    pub retries: u64,
     pub disconnects: u64,
     pub reconnects: u64,
 }
@@ -290,6 +292,7 @@ impl Window {
         counts.late_warm_up += more.late_warm_up;
         counts.settling += more.settling;
         counts.unfinished += more.unfinished;
+        counts.retries += more.retries;
         counts.disconnects += more.disconnects;
         counts.reconnects += more.reconnects;
         for error in &other.errors {

@@ -9,12 +9,14 @@ pub mod mongodb;
 pub mod mysql;
 pub mod postgresql;
 pub mod resp;
+pub mod rows;
 pub mod statement;
 mod wire;
 
 use self::cluster::Cluster;
 use crate::error::Fault;
 use crate::tls::Tls;
+pub use rows::Rows;
 pub use statement::{Label, Statement, Type, Value, Values};
 pub use wire::{Opened, UNIX, Wire};
 
@@ -65,6 +67,11 @@ pub trait Protocol: Send + Sized + 'static {
     /// Appends requests that unfinished replies need, such as for the next page.
     fn follow_up(&mut self, _out: &mut Vec<u8>) {}
 
+    /// First rows of the last reply, if [`Access::keeps_rows`] and the protocol can.
+    fn rows(&self) -> Option<&Rows> {
+        None
+    }
+
     /// The server's message of the last error.
     fn message(&self) -> &str;
 
@@ -88,6 +95,8 @@ pub struct Access {
     pub database: Option<String>,
     /// Whether to sum the contents of replies, for comparison with what was written.
     pub check_contents: bool,
+    /// Whether to keep the first rows of a reply.
+    pub keeps_rows: bool,
     /// How many replicas must answer a read, or a write, if the server has such levels.
     pub read_level: Option<String>,
     pub write_level: Option<String>,

@@ -80,6 +80,12 @@ impl Wire {
         self.session.is_some() || self.place == Place::UnixSocket
     }
 
+    /// The server's certificate in DER, if TLS is used.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.certificate()
+    }
+
     /// Performs the TLS handshake; everything after it is sent over TLS.
     ///
     /// # Errors

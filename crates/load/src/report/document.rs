@@ -151,6 +151,8 @@ pub(super) struct PhaseFigures {
     pub(super) requests: u64,
     pub(super) bytes_sent: u64,
     pub(super) bytes_received: u64,
+    /// How often an operation was begun again after an error.
+    pub(super) retries: u64,
     pub(super) disconnects: u64,
     pub(super) reconnects: u64,
     /// From the intended send; of all operations.

@@ -190,6 +190,7 @@ fn phase(window: &Window, kinds: &[String]) -> PhaseFigures {
         requests: counts.requests,
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,
+        retries: counts.retries,
         disconnects: counts.disconnects,
         reconnects: counts.reconnects,
         latency_ns: quantiles(&window.latency()),

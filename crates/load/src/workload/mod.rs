@@ -2,10 +2,14 @@
 
 pub mod job;
 pub mod numbers;
+pub mod pgbench;
 pub mod sysbench;
+pub mod tpcc;
 pub mod ycsb;
 
-use crate::protocol::{Statement, Values};
+use std::time::Duration;
+
+use crate::protocol::{Rows, Statement, Status, Values};
 use crate::random::Random;
 
 /// One unit of work, whose latency is measured as a whole. It has its own random numbers, so that
@@ -73,6 +77,46 @@ pub struct Request {
     pub last: bool,
 }
 
+/// What an operation of several steps remembers until it ends; each connection has one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Where in its steps it is.
+    pub at: usize,
+    /// How often it was begun again.
+    pub retries: u32,
+    pub data: Vec<Datum>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Datum {
+    #[default]
+    Null,
+    Integer(i64),
+    Double(f64),
+    Text(Vec<u8>),
+}
+
+/// A reply to a request of an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    pub status: Status,
+    /// Its first rows, if the protocol keeps them.
+    pub rows: Option<&'a Rows>,
+}
+
+/// How an operation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Request,
+    /// After this time [`Workload::next`] is asked again.
+    Pause(Duration),
+    /// From its first step, with the same values; its errors up to now do not count against it.
+    Again,
+    End,
+    /// It cannot go on, and why.
+    Fail(&'static str),
+}
+
 pub trait Workload: Send + Sync {
     /// Names of the kinds of operations.
     fn kinds(&self) -> &[String];
@@ -87,6 +131,27 @@ pub trait Workload: Send + Sync {
     }
     /// Next request of `operation`, whose step it advances. Its values are added to `values`, which is empty.
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request;
+    /// Whether [`Self::next`] decides after each reply how the operation goes on. Such operations have a connection each,
+    /// as those of several steps.
+    fn has_flow(&self) -> bool {
+        false
+    }
+    /// How an operation goes on: before its first request and after a pause (without an answer), and after each reply.
+    fn next(&self, _of: &mut Operation, _memory: &mut Memory, _answer: Option<Answer<'_>>) -> Next {
+        Next::Request
+    }
+    /// Whether [`Answer::rows`] are needed.
+    fn keeps_rows(&self) -> bool {
+        false
+    }
+    /// As [`Self::request`], for a workload that [`Self::has_flow`].
+    fn request_of(&self, of: &mut Operation, _: &mut Memory, values: &mut Values) -> Request {
+        self.request(of, values)
+    }
+    /// In a closed loop, how long a connection waits after an operation before the next one.
+    fn think(&self, _operation: &Operation) -> Duration {
+        Duration::ZERO
+    }
     /// Called after the last reply, or if it will not come.
     fn ended(&self, _operation: &Operation) {}
     /// Called if the server answers a request with an error and others follow, which may be changed.

@@ -1,17 +1,20 @@
 //! Sending of requests and receiving of replies.
 
+use std::time::Duration;
+
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::super::connection::can_send;
 use super::super::flight::Pending;
-use super::{Reading, Worker};
+use super::{Reading, Worker, flow};
 use crate::clock::{monotonic_ns, realtime_ns};
 use crate::error::Fault;
 use crate::measure::Phase;
 use crate::measure::window::Outcome;
 use crate::protocol::{Protocol, REST_LIMIT, Reply};
 use crate::sys;
+use crate::workload::Next;
 
 impl<P: Protocol> Worker<'_, P> {
     /// Sends as many requests as the connection may have in flight, in one write to each node.
@@ -22,12 +25,15 @@ impl<P: Protocol> Worker<'_, P> {
         let routes = &mut self.routes[first..first + self.nodes];
         let connection = &mut self.connections[index];
         connection.ready = false;
-        if !can_send(routes) {
+        if !can_send(routes) || connection.pause_end_ns > 0 {
             return connection.give_back(&mut self.waiting);
         }
         self.outputs.iter_mut().for_each(Vec::clear);
+        let has_flow = self.plan.workload.has_flow();
         while !connection.flight.is_full() {
+            let mut is_new = true;
             let mut pending = if let Some(pending) = connection.continuing.pop_front() {
+                is_new = false;
                 pending
             } else if connection.is_worn() {
                 break;
@@ -63,8 +69,20 @@ impl<P: Protocol> Worker<'_, P> {
                     ..Pending::default()
                 }
             };
+            let workload = &*self.plan.workload;
             self.values.clear();
-            let request = self.plan.workload.request(&mut pending.operation, &mut self.values);
+            let request = if has_flow {
+                let memory = &mut connection.memory;
+                if is_new {
+                    let next = flow::begin(workload, memory, &mut pending);
+                    if next != Next::Request {
+                        return self.go_on(index, pending, next, now_ns); // nothing else is under way
+                    }
+                }
+                workload.request_of(&mut pending.operation, memory, &mut self.values)
+            } else {
+                workload.request(&mut pending.operation, &mut self.values)
+            };
             pending.expect = request.expect;
             pending.last = request.last;
             pending.step(now_ns);
@@ -272,6 +290,11 @@ impl<P: Protocol> Worker<'_, P> {
         if let (Outcome::Error(code), Some(line), true) = (outcome, line, counts) {
             self.window.error(kind, code, line.protocol.message());
         }
+        if self.plan.workload.has_flow() {
+            pending.step_read_ns = read_ns;
+            let next = self.answer(route, &mut pending, reply.status);
+            return self.go_on(route / self.nodes, pending, next, read_ns);
+        }
         if !pending.last {
             if matches!(outcome, Outcome::Error(_)) {
                 self.plan.workload.failed(&mut pending.operation);
@@ -285,6 +308,7 @@ impl<P: Protocol> Worker<'_, P> {
         if let (Some(unread_ns), Outcome::Right, true) = (unread_ns, outcome, counts) {
             self.window.parts(&pending.parts(read_ns, unread_ns));
         }
+        self.think(route / self.nodes, &pending, read_ns, Duration::ZERO);
     }
 
     /// Whether an operation counts in the current window: those of the warm-up do not count after it.

@@ -26,6 +26,8 @@ impl<P: Protocol> Worker<'_, P> {
         // In a cluster the next step of an operation can go to another node.
         if self.nodes == 1 {
             begun.extend(connection.continuing.drain(..));
+            begun.extend(connection.paused.take());
+            connection.pause_end_ns = 0;
             connection.sent = 0;
         }
         let (now_ns, limit_ns) = (monotonic_ns(), self.plan.limits.reply.as_nanos() as u64);

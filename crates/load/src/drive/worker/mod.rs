@@ -2,6 +2,7 @@
 
 mod deal;
 mod exchange;
+mod flow;
 mod lines;
 mod sealed;
 mod wakes;
@@ -17,6 +18,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use self::flow::Pauses;
 use self::wakes::Wakes;
 use super::connection::{Arrival, Connection, Route};
 use super::pace::{Arriving, Span, Timeline};
@@ -81,6 +83,7 @@ pub(super) struct Worker<'a, P: Protocol> {
     budget: u64,
     /// Operations that were started or scheduled and have not ended.
     outstanding: usize,
+    pauses: Pauses,
     /// Connections with something to send.
     ready: Vec<usize>,
     input: Box<[u8]>,
@@ -136,6 +139,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             most_waiting: plan.most_waiting.div_ceil(plan.threads).max(1),
             budget,
             outstanding: 0,
+            pauses: Pauses::new(),
             ready: Vec::with_capacity(connections.len()),
             connections,
             routes,
@@ -185,6 +189,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             let now_ns = monotonic_ns();
             self.turn_over(now_ns);
             self.take_turn(now_ns);
+            self.resume(now_ns);
             self.admit(now_ns, now_ns);
             while let Some(index) = self.ready.pop() {
                 self.send(index);
@@ -250,6 +255,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             Some(arriving) => arriving.next_ns(),
             None => self.taking.as_ref().and_then(Taking::next_ns),
         };
+        let due_ns = due_ns.into_iter().chain(self.pause_end_ns()).min();
         let asked_ns = due_ns.map_or(0, |_| monotonic_ns());
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(asked_ns));
         let sleep_ns = left_ns.map(|left_ns| self.wakes.sleep_ns(left_ns));
@@ -279,6 +285,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
             return;
         }
         let connection = &mut self.connections[index];
+        if connection.pause_end_ns > 0 {
+            return;
+        }
         if self.arriving.is_some() && !connection.offered {
             connection.offered = true;
             self.free.push_back(index);

@@ -2,7 +2,7 @@
 
 use super::packet::{HEADER, LONGEST, Reader};
 use super::row::Row;
-use crate::protocol::{Decoded, Label, Reply, Status};
+use crate::protocol::{Access, Decoded, Label, Reply, Rows, Status};
 
 /// A reply taken apart up to some point: `OK`, an error, or result sets.
 #[derive(Debug)]
@@ -44,13 +44,15 @@ const MOST_COLUMNS: u64 = 4096;
 const MORE_RESULTS: u16 = 8;
 
 impl Decoder {
-    pub(super) fn new(check_contents: bool, without_eof: bool) -> Self {
+    pub(super) fn new(access: &Access, without_eof: bool) -> Self {
+        let mut row = Row::default();
+        row.rows = access.keeps_rows.then(Rows::default);
         Self {
-            check_contents,
+            check_contents: access.check_contents,
             without_eof,
             stage: Stage::Start,
             pending: 0,
-            row: Row::default(),
+            row,
             reply: FRESH,
             reads: false,
             message: String::new(),
@@ -61,6 +63,10 @@ impl Decoder {
     /// A request was sent.
     pub(super) fn expect(&mut self) {
         self.pending += 1;
+    }
+
+    pub(super) fn rows(&self) -> Option<&Rows> {
+        self.row.rows.as_ref()
     }
 
     pub(super) fn message(&self) -> &str {
@@ -112,6 +118,9 @@ impl Decoder {
             };
             at += HEADER + body.len();
             if self.whole(body)? {
+                if let Some(rows) = &mut self.row.rows {
+                    rows.finish();
+                }
                 let mut reply = std::mem::replace(&mut self.reply, FRESH);
                 let reads = std::mem::take(&mut self.reads);
                 if reply.status == Status::Done && reply.rows == 0 && reads {

@@ -9,7 +9,7 @@ mod scramble;
 
 use self::decode::Decoder;
 use self::encode::Template;
-use super::{Access, Decoded, Protocol, Statement, Values, Wire};
+use super::{Access, Decoded, Protocol, Rows, Statement, Values, Wire};
 use crate::error::Fault;
 
 pub struct Mysql {
@@ -26,7 +26,7 @@ impl Protocol for Mysql {
         let session = open::log_in(wire, access)?;
         wire.note_log_in();
         let templates = open::prepare(wire, session, statements)?;
-        Ok(Self { templates, decoder: Decoder::new(access.check_contents, session.without_eof) })
+        Ok(Self { templates, decoder: Decoder::new(access, session.without_eof) })
     }
 
     fn encode(&mut self, statement: usize, values: &Values, _slot: u16, out: &mut Vec<u8>) {
@@ -36,6 +36,10 @@ impl Protocol for Mysql {
 
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
         self.decoder.take(input)
+    }
+
+    fn rows(&self) -> Option<&Rows> {
+        self.decoder.rows()
     }
 
     fn message(&self) -> &str {

@@ -1,14 +1,15 @@
 //! A row in binary, which may be longer than a packet.
 
 use super::packet::{HEADER, LONGEST};
-use crate::protocol::Reply;
 use crate::protocol::statement::Digest;
+use crate::protocol::{Reply, Rows};
 
 /// A row taken apart up to some point.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     /// Their types.
     pub(super) columns: Vec<u8>,
+    pub(super) rows: Option<Rows>,
     /// A bit for each column, from the third on: it is NULL.
     nulls: Vec<u8>,
     /// Of the packet.
@@ -146,9 +147,15 @@ impl Row {
         let is_null = |column: usize| self.nulls[(column + 2) / 8] & (1 << ((column + 2) % 8)) != 0;
         while self.column < self.columns.len() && is_null(self.column) {
             self.column += 1;
+            if let Some(rows) = &mut self.rows {
+                rows.null();
+            }
         }
         let Some(&column) = self.columns.get(self.column) else {
             reply.rows = reply.rows.saturating_add(1);
+            if let Some(rows) = &mut self.rows {
+                rows.end_row();
+            }
             self.part = Part::Over;
             return;
         };
@@ -210,6 +217,9 @@ impl Row {
         if check_contents {
             self.digest.add(&input[..there as usize]);
         }
+        if let Some(rows) = &mut self.rows {
+            rows.add(&input[..there as usize]);
+        }
         if there == left {
             self.end_value(check_contents, reply);
         } else {
@@ -222,6 +232,14 @@ impl Row {
         let digest = std::mem::take(&mut self.digest);
         if check_contents {
             reply.contents = reply.contents.wrapping_add(digest.finish());
+        }
+        match &mut self.rows {
+            // TINY, SHORT, LONG, LONGLONG, INT24, YEAR
+            Some(rows) if matches!(self.columns[self.column], 1 | 2 | 3 | 8 | 9 | 13) => {
+                rows.end_number();
+            }
+            Some(rows) => rows.end_value(),
+            None => {}
         }
         self.column += 1;
         self.part = Part::Column;

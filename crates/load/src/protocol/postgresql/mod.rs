@@ -1,12 +1,13 @@
 //! PostgreSQL's protocol 3.0: statements are prepared once, each request is one `Bind`, `Execute` and `Sync`.
 
+mod binding;
 mod decode;
 mod encode;
 mod open;
 
 use self::decode::Decoder;
 use self::encode::Template;
-use super::{Access, Decoded, Protocol, Statement, Values, Wire};
+use super::{Access, Decoded, Protocol, Rows, Statement, Values, Wire};
 use crate::error::Fault;
 
 pub struct Postgresql {
@@ -23,7 +24,7 @@ impl Protocol for Postgresql {
         open::log_in(wire, access)?;
         wire.note_log_in();
         let templates = open::prepare(wire, statements)?;
-        Ok(Self { templates, decoder: Decoder::new(access.check_contents) })
+        Ok(Self { templates, decoder: Decoder::new(access) })
     }
 
     fn encode(&mut self, statement: usize, values: &Values, _slot: u16, out: &mut Vec<u8>) {
@@ -32,6 +33,10 @@ impl Protocol for Postgresql {
 
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
         self.decoder.take(input)
+    }
+
+    fn rows(&self) -> Option<&Rows> {
+        self.decoder.rows()
     }
 
     fn message(&self) -> &str {

@@ -1,8 +1,9 @@
 //! Start-up, authentication and preparing: blocking, once a connection.
 
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::ScramSha256;
 
+use super::binding;
 use super::encode::{Template, message, numbered};
 use crate::error::Fault;
 use crate::protocol::{Access, Statement, Wire};
@@ -96,14 +97,12 @@ fn authenticate(wire: &mut Wire, access: &Access, user: &str) -> Result<(), Faul
                 send(wire, b'p', &[hash.as_bytes(), &[0]])?;
             }
             (10, _) => {
-                if !data.split(|&byte| byte == 0).any(|name| name == SCRAM_SHA_256.as_bytes()) {
-                    return Err(unsupported("SASL without SCRAM-SHA-256"));
-                }
-                let password = password(access)?.as_bytes();
-                let started = ScramSha256::new(password, ChannelBinding::unsupported());
+                let (mechanism, bound) = binding::chosen(data, wire.certificate())
+                    .ok_or_else(|| unsupported("SASL without SCRAM-SHA-256"))?;
+                let started = ScramSha256::new(password(access)?.as_bytes(), bound);
                 let first = started.message();
                 let length = (first.len() as u32).to_be_bytes();
-                send(wire, b'p', &[SCRAM_SHA_256.as_bytes(), &[0], &length, first])?;
+                send(wire, b'p', &[mechanism.as_bytes(), &[0], &length, first])?;
                 scram = Some(started);
             }
             (11, Some(scram)) => {

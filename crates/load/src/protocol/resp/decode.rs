@@ -2,7 +2,7 @@
 
 use super::each::Kept;
 use crate::protocol::statement::Digest;
-use crate::protocol::{Decoded, Label, REST_LIMIT, Reply, Status};
+use crate::protocol::{Access, Decoded, Label, REST_LIMIT, Reply, Rows, Status};
 
 /// A reply taken apart up to some point.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Decoder {
     list: bool,
     /// It answers nothing: the server sent it unasked (a push of RESP 3).
     push: bool,
+    /// Values of the last reply, in one row.
+    rows: Option<Rows>,
     message: String,
 }
 
@@ -26,17 +28,22 @@ const FRESH: Reply =
 const LINE_END: u64 = 2;
 
 impl Decoder {
-    pub(super) fn new(check_contents: bool) -> Self {
+    pub(super) fn new(access: &Access) -> Self {
         Self {
-            check_contents,
+            check_contents: access.check_contents,
             to_come: 1,
             bulk: None,
             digest: Digest::default(),
             reply: FRESH,
             list: false,
             push: false,
+            rows: access.keeps_rows.then(Rows::default),
             message: String::new(),
         }
+    }
+
+    pub(super) fn rows(&self) -> Option<&Rows> {
+        self.rows.as_ref()
     }
 
     pub(super) fn message(&self) -> &str {
@@ -79,6 +86,12 @@ impl Decoder {
         }
         self.to_come = 1;
         self.list = false;
+        if let Some(rows) = &mut self.rows {
+            if reply.rows > 0 {
+                rows.end_row();
+            }
+            rows.finish();
+        }
         reply
     }
 
@@ -126,6 +139,9 @@ impl Decoder {
 
     fn nil(&mut self) {
         self.list = true; // a lone nil is Missing, like a list of nothing else
+        if let Some(rows) = &mut self.rows {
+            rows.null();
+        }
         self.to_come -= 1;
     }
 
@@ -133,6 +149,10 @@ impl Decoder {
         self.to_come -= 1;
         self.reply.rows = self.reply.rows.saturating_add(1);
         self.reply.bytes = self.reply.bytes.saturating_add(text.len() as u64);
+        if let Some(rows) = &mut self.rows {
+            rows.add(text);
+            rows.end_value();
+        }
         if self.check_contents {
             self.reply.contents =
                 self.reply.contents.wrapping_add(crate::protocol::statement::digest(text));
@@ -158,6 +178,12 @@ impl Decoder {
         let text = there.min(left.saturating_sub(LINE_END)) as usize;
         if self.check_contents {
             self.digest.add(&input[..text]);
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.add(&input[..text]);
+            if there == left {
+                rows.end_value();
+            }
         }
         if let Some(kept) = kept {
             kept.add(&input[..text])?;
@@ -223,9 +249,13 @@ mod tests {
     use super::*;
     use crate::protocol::statement::digest;
 
+    fn decoder(check_contents: bool) -> Decoder {
+        Decoder::new(&Access { check_contents, keeps_rows: true, ..Access::default() })
+    }
+
     /// What a decoder says of bytes that arrive in pieces, as a connection gives them to it.
     fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
-        let mut decoder = Decoder::new(true);
+        let mut decoder = decoder(true);
         let mut rest: Vec<u8> = Vec::new();
         let mut replies = Vec::new();
         for piece in pieces {
@@ -272,6 +302,21 @@ mod tests {
     }
 
     #[test]
+    fn the_values_of_a_reply_are_kept() {
+        let mut decoder = decoder(false);
+        for (bytes, expected) in [
+            (&b"$3\r\nabc\r\n"[..], [Some(&b"abc"[..]), None]),
+            (b":7\r\n", [Some(b"7"), None]),
+            (b"*2\r\n$-1\r\n+b\r\n", [None, Some(b"b")]),
+            (b"$-1\r\n", [None, None]),
+        ] {
+            decoder.take(bytes, None).expect("RESP");
+            let rows = decoder.rows().expect("kept");
+            assert_eq!([rows.text(0, 0), rows.text(0, 1)], expected);
+        }
+    }
+
+    #[test]
     fn a_push_is_no_reply() {
         let stream = b"+OK\r\n>2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n>0\r\n$1\r\nv\r\n";
         let found = replies(&[stream]).expect("well-formed");
@@ -290,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_endless_string_takes_no_memory() {
-        let mut decoder = Decoder::new(false);
+        let mut decoder = decoder(false);
         let start = b"$9000000000000000000\r\n";
         assert_eq!(decoder.take(start, None), Ok(Decoded { consumed: start.len(), reply: None }));
         let piece = vec![b'x'; 1 << 20];
@@ -315,12 +360,12 @@ mod tests {
         ] {
             assert!(replies(&[bytes]).is_err(), "{:?}", String::from_utf8_lossy(bytes));
         }
-        assert!(Decoder::new(false).take(&vec![b'+'; REST_LIMIT], None).is_err());
+        assert!(decoder(false).take(&vec![b'+'; REST_LIMIT], None).is_err());
     }
 
     #[test]
     fn the_message_of_an_error_is_kept() {
-        let mut decoder = Decoder::new(false);
+        let mut decoder = decoder(false);
         decoder.take(b"-ERR unknown command\r\n", None).expect("well-formed");
         assert_eq!(decoder.message(), "ERR unknown command");
     }

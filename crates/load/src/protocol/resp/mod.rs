@@ -9,7 +9,7 @@ use std::sync::Arc;
 use self::decode::Decoder;
 use self::each::Each;
 use self::encode::Template;
-use super::{Access, Decoded, Label, Protocol, Statement, Status, Values, Wire};
+use super::{Access, Decoded, Label, Protocol, Rows, Statement, Status, Values, Wire};
 use crate::error::Fault;
 
 pub struct Resp {
@@ -35,7 +35,7 @@ impl Protocol for Resp {
         };
         let mut resp = Self {
             requests: statements.iter().map(prepared).collect(),
-            decoder: Decoder::new(access.check_contents),
+            decoder: Decoder::new(access),
             each: Each::default(),
         };
         if let Some(password) = &access.password {
@@ -75,6 +75,10 @@ impl Protocol for Resp {
 
     fn follow_up(&mut self, out: &mut Vec<u8>) {
         self.each.ask(out);
+    }
+
+    fn rows(&self) -> Option<&Rows> {
+        self.decoder.rows()
     }
 
     fn message(&self) -> &str {
@@ -122,7 +126,11 @@ mod tests {
             template: Template::new(text),
             each: each.map(|text| Arc::new(Template::new(text))),
         };
-        Resp { requests: Box::new([prepared]), decoder: Decoder::new(false), each: Each::default() }
+        Resp {
+            requests: Box::new([prepared]),
+            decoder: Decoder::new(&Access::default()),
+            each: Each::default(),
+        }
     }
 
     fn sent(resp: &mut Resp) -> String {

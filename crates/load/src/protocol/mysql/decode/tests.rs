@@ -5,9 +5,14 @@ use super::*;
 use crate::protocol::REST_LIMIT;
 use crate::protocol::statement::digest;
 
+fn decoder(check_contents: bool, without_eof: bool) -> Decoder {
+    let access = Access { check_contents, keeps_rows: true, ..Access::default() };
+    Decoder::new(&access, without_eof)
+}
+
 /// What a decoder says of bytes that arrive in pieces, as a connection gives them to it.
 fn replies(pieces: &[&[u8]], without_eof: bool) -> Result<Vec<Reply>, &'static str> {
-    let mut decoder = Decoder::new(true, without_eof);
+    let mut decoder = decoder(true, without_eof);
     decoder.pending = 1_000;
     let mut rest: Vec<u8> = Vec::new();
     let mut replies = Vec::new();
@@ -75,6 +80,19 @@ fn rows_touched_rows_and_errors() {
 }
 
 #[test]
+fn the_rows_of_a_reply_are_kept_with_their_numbers_written_out() {
+    let mut decoder = decoder(false, true);
+    decoder.pending = 2;
+    let taken = decoder.take(STREAM).expect("well-formed");
+    let rows = decoder.rows().expect("kept");
+    let found: Vec<_> = [0, 1, 2, 5].iter().map(|&column| rows.text(0, column)).collect();
+    assert_eq!(found, [Some(&b"1"[..]), Some(b"abc"), Some(b"1.50"), None]);
+    assert_eq!((rows.len(), rows.digits(1, 2), rows.text(1, 1)), (2, Some(250), Some(&b""[..])));
+    decoder.take(&STREAM[taken.consumed..]).expect("well-formed");
+    assert!(decoder.rows().expect("kept").is_empty(), "an UPDATE has none");
+}
+
+#[test]
 fn a_cut_anywhere_changes_nothing() {
     for (stream, without_eof) in [(STREAM, true), (WITH_EOF, false)] {
         let whole = replies(&[stream], without_eof);
@@ -109,7 +127,7 @@ fn result(column: u8, rows: &[&[u8]]) -> Vec<u8> {
 fn a_value_longer_than_a_packet_takes_no_memory() {
     // 0xfe: eight bytes of length.
     let first = [&[0xff, 0xff, 0xff, 3, 0, 0, 0xfe][..], &(1_u64 << 30).to_le_bytes()].concat();
-    let mut decoder = Decoder::new(false, true);
+    let mut decoder = decoder(false, true);
     decoder.expect();
     let start = result(252, &[&first]);
     assert_eq!(decoder.take(&start), Ok(Decoded { consumed: start.len(), reply: None }));
@@ -134,7 +152,7 @@ fn a_row_of_just_one_packet_is_followed_by_an_empty_one() {
 }
 
 fn replies_of_any_length(stream: &[u8]) -> Result<Reply, &'static str> {
-    let mut decoder = Decoder::new(false, true);
+    let mut decoder = decoder(false, true);
     decoder.expect();
     decoder.take(stream)?.reply.ok_or("it goes on")
 }
@@ -142,7 +160,7 @@ fn replies_of_any_length(stream: &[u8]) -> Result<Reply, &'static str> {
 #[test]
 fn what_the_server_said_before_it_closed_is_kept() {
     let last = packet(0, b"\xff\x87\x07#70100Connection was killed");
-    let mut decoder = Decoder::new(false, true);
+    let mut decoder = decoder(false, true);
     let taken = decoder.take(&last).expect("well-formed");
     assert_eq!(taken, Decoded { consumed: last.len(), reply: None });
     assert_eq!(decoder.farewell(), Some("Connection was killed"));
