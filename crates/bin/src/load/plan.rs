@@ -25,7 +25,11 @@ pub(crate) const WAITING_S: f64 = 10.0;
 
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
     may_be_unix(options)?;
-    let LoadRequest { access, before, workload, after, client } = request(options, phase)?;
+    let LoadRequest { mut access, before, workload, after, client } = request(options, phase)?;
+    access.keeps_rows = workload.keeps_rows();
+    if access.keeps_rows && options.protocol == ProtocolName::Cql {
+        return Err(LoadError::Usage("`keep` does not support this protocol".to_owned()));
+    }
     let connections = options.connections.or(client.connections).unwrap_or(1);
     if workload.has_steps() && options.depth > 1 {
         return Err(LoadError::Usage(

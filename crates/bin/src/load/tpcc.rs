@@ -30,7 +30,7 @@ pub(crate) fn request(
     options: &RunOptions,
     warehouses: u32,
     phase: Phase,
-    mut access: Access,
+    access: Access,
 ) -> Result<LoadRequest, LoadError> {
     let think = options.tpcc.tpcc_think;
     if !(0.0..=10.0).contains(&think) {
@@ -54,7 +54,6 @@ pub(crate) fn request(
             after: after_filling(&settings),
         });
     }
-    access.keeps_rows = true;
     let (before, after) = (Vec::new(), Vec::new());
     let workload = Arc::new(Tpcc::new(settings));
     Ok(LoadRequest { access, before, workload, after, client: Client::default() })

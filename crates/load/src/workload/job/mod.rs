@@ -3,18 +3,19 @@
 mod source;
 mod template;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use self::source::{Generator, Source, letters};
 pub use self::template::Dialect;
 use self::template::{Parameter, Piece, template};
-use super::{Expect, Operation, Request, Stream, Workload};
+use super::{Answer, Datum, Expect, Memory, Next, Operation, Request, Stream, Workload};
 use crate::error::LoadError;
 use crate::protocol::statement::signed_decimal;
-use crate::protocol::{Statement, Values};
+use crate::protocol::{Label, Statement, Status, Values};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +34,12 @@ struct OperationEntry {
     #[serde(default = "one")]
     weight: f64,
     steps: Vec<Step>,
+    /// How often it is tried if it fails for others' sake.
+    #[serde(default)]
+    tries: u32,
+    /// In a closed loop, how long the connection waits after it.
+    #[serde(default)]
+    think_ms: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,6 +48,9 @@ struct Step {
     send: String,
     #[serde(default)]
     expect: ExpectEntry,
+    /// Name of a value of the reply's first row, and its column, counted from 1.
+    #[serde(default)]
+    keep: BTreeMap<String, usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -66,7 +76,20 @@ pub struct Job {
     /// Index in `statements` of each operation's first statement.
     first_statement: Vec<usize>,
     requests: Vec<Template>,
+    /// Generators, then values that are kept.
     sources: Vec<Source>,
+    kept: usize,
+    /// Of each operation.
+    rules: Vec<Rules>,
+    rollback: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// How often it is begun again at most.
+    most: u32,
+    is_transaction: bool,
+    think: Duration,
 }
 
 /// A statement with its values.
@@ -74,7 +97,15 @@ struct Template {
     parameters: Vec<Parameter>,
     expect: Expect,
     last: bool,
+    /// Where a value is kept, and its column, counted from 0.
+    keep: Vec<(usize, usize)>,
 }
+
+/// Codes of errors after which another try may succeed: `PostgreSQL`'s, then `MySQL`'s.
+const RETRIED: [&[u8]; 4] = [b"40001", b"40P01", b"1213", b"1205"];
+/// Where an operation is while it rolls back, before it ends or begins again.
+const ROLL_BACK_TO_END: usize = 1_000;
+const ROLL_BACK_TO_RETRY: usize = 1_001;
 
 impl Job {
     /// # Errors
@@ -96,7 +127,15 @@ impl Job {
         if file.operations.is_empty() || file.operations.len() > 64 {
             return Err("there must be 1 to 64 operations".to_owned());
         }
-        let names: Vec<&String> = file.generators.keys().collect();
+        let steps = || file.operations.iter().flat_map(|operation| &operation.steps);
+        let kept: BTreeSet<&String> = steps().flat_map(|step| step.keep.keys()).collect();
+        if let Some(name) = kept.iter().find(|name| file.generators.contains_key(**name)) {
+            return Err(format!("`{name}` is a generator, and also a value that is kept"));
+        }
+        if dialect == Dialect::Json && !kept.is_empty() {
+            return Err("`keep` does not support this protocol".to_owned());
+        }
+        let names: Vec<&String> = file.generators.keys().chain(kept.iter().copied()).collect();
         let sources = file.generators.iter().map(|(name, generator)| {
             Source::new(generator).map_err(|reason| format!("generator {name}: {reason}"))
         });
@@ -108,7 +147,11 @@ impl Job {
             first_statement: Vec::new(),
             requests: Vec::new(),
             sources: sources.collect::<Result<_, _>>()?,
+            kept: kept.len(),
+            rules: Vec::new(),
+            rollback: 0,
         };
+        job.sources.extend((0..kept.len()).map(Source::Kept));
         let total: f64 = file.operations.iter().map(|operation| operation.weight).sum();
         let mut sum = 0.0;
         for operation in &file.operations {
@@ -119,21 +162,56 @@ impl Job {
             if operation.steps.is_empty() || operation.steps.len() > 255 {
                 return Err(of("there must be 1 to 255 steps".to_owned()));
             }
+            if !(0.0..=1e7).contains(&operation.think_ms) {
+                return Err(of("`think_ms` must be from 0 to 10000000".to_owned()));
+            }
+            let first = operation.steps[0].send.split_whitespace().next().unwrap_or_default();
+            let begins = ["BEGIN", "START"].iter().any(|word| first.eq_ignore_ascii_case(word));
+            job.rules.push(Rules {
+                most: operation.tries.saturating_sub(1),
+                is_transaction: begins && dialect == Dialect::Sql,
+                think: Duration::from_secs_f64(operation.think_ms / 1e3),
+            });
             sum += operation.weight;
             job.kinds.push(operation.name.clone());
             job.shares.push(sum / total);
             job.first_statement.push(job.statements.len());
+            let mut known: Vec<&String> = Vec::new();
             for (number, step) in operation.steps.iter().enumerate() {
+                let early = kept.iter().find(|name| {
+                    !known.contains(name) && step.send.contains(&format!("{{{name}}}"))
+                });
+                if let Some(name) = early {
+                    return Err(of(format!("`{name}` is used before a step keeps it")));
+                }
+                known.extend(step.keep.keys());
+                let place = |name| kept.iter().position(|known| *known == name).unwrap_or_default();
+                let keep: Option<_> = step
+                    .keep
+                    .iter()
+                    .map(|(name, column)| Some((place(name), column.checked_sub(1)?)))
+                    .collect();
+                let keep = keep.ok_or_else(|| of("columns are counted from 1".to_owned()))?;
                 let (statement, parameters) =
                     template(&step.send, dialect, &names, &job.sources).map_err(of)?;
                 let ExpectEntry { rows, bytes, may_miss } = step.expect;
                 let expect = Expect { rows, bytes, may_miss, ..Expect::default() };
                 let last = number + 1 == operation.steps.len();
                 job.statements.push(statement);
-                job.requests.push(Template { parameters, expect, last });
+                job.requests.push(Template { parameters, expect, last, keep });
             }
         }
+        if job.rules.iter().any(|of| of.is_transaction) && job.has_flow() {
+            job.rollback = job.statements.len();
+            job.statements.push(Statement { text: "ROLLBACK".to_owned(), ..Statement::default() });
+        }
         Ok(job)
+    }
+
+    /// Whether a connection waits after some operation.
+    #[must_use]
+    pub fn thinks(&self) -> bool {
+        self.rules.iter().any(|of| !of.think.is_zero())
     }
 
     fn drawn(&self, stream: &mut Stream, kind: Option<u8>) -> Operation {
@@ -144,10 +222,10 @@ impl Job {
         Operation { kind: kind.unwrap_or(drawn), step: 0, key, random }
     }
 
-    fn write(&self, source: usize, operation: &Operation, out: &mut Vec<u8>) {
+    fn write(&self, source: usize, operation: &Operation, memory: &Memory, out: &mut Vec<u8>) {
         match self.number(source, operation) {
             Some(number) => signed_decimal(out, number),
-            None => self.text(source, operation, out),
+            None => self.text(source, operation, memory, out),
         }
     }
 
@@ -161,11 +239,11 @@ impl Job {
             Source::Sequential { from, items } => {
                 Some(from.wrapping_add_unsigned(operation.key % items))
             }
-            Source::Text { .. } | Source::Choice(_) => None,
+            Source::Text { .. } | Source::Choice(_) | Source::Kept(_) => None,
         }
     }
 
-    fn text(&self, source: usize, operation: &Operation, out: &mut Vec<u8>) {
+    fn text(&self, source: usize, operation: &Operation, memory: &Memory, out: &mut Vec<u8>) {
         let mut random = operation.random.apart(source as u64);
         match &self.sources[source] {
             Source::Choice(words) => {
@@ -173,6 +251,11 @@ impl Job {
                 out.extend_from_slice(word.as_bytes());
             }
             Source::Text { length } => letters(&mut random, *length as usize, out),
+            Source::Kept(slot) => {
+                if let Some(Datum::Text(text)) = memory.data.get(*slot) {
+                    out.extend_from_slice(text);
+                }
+            }
             Source::Number { .. } | Source::Sequential { .. } => {}
         }
     }
@@ -188,7 +271,60 @@ impl Workload for Job {
     }
 
     fn has_steps(&self) -> bool {
-        self.requests.iter().any(|request| !request.last)
+        self.requests.iter().any(|request| !request.last) || self.thinks() || self.has_flow()
+    }
+
+    fn has_flow(&self) -> bool {
+        self.kept > 0 || self.rules.iter().any(|of| of.most > 0)
+    }
+
+    fn keeps_rows(&self) -> bool {
+        self.kept > 0
+    }
+
+    fn think(&self, operation: &Operation) -> Duration {
+        self.rules[usize::from(operation.kind)].think
+    }
+
+    fn next(&self, of: &mut Operation, memory: &mut Memory, answer: Option<Answer<'_>>) -> Next {
+        let Some(Answer { status, rows }) = answer else {
+            memory.data.resize(self.kept, Datum::Null);
+            return Next::Request;
+        };
+        match memory.at {
+            ROLL_BACK_TO_END => return Next::End,
+            ROLL_BACK_TO_RETRY => return Next::Again,
+            _ => {}
+        }
+        let Rules { most, is_transaction, .. } = self.rules[usize::from(of.kind)];
+        let first = self.first_statement[usize::from(of.kind)];
+        let template = &self.requests[first + usize::from(of.step) - 1];
+        let mut again = false;
+        let mut stops = false;
+        match status {
+            Status::Error(code) => {
+                again = memory.retries < most && RETRIED.map(Label::new).contains(&code);
+                stops = again || most > 0 || !template.keep.is_empty();
+            }
+            Status::Done | Status::Missing => {
+                for &(slot, column) in &template.keep {
+                    match rows.and_then(|rows| rows.text(0, column)) {
+                        Some(text) => memory.data[slot] = Datum::Text(text.to_vec()),
+                        None => stops = true, // later steps have nothing to ask for
+                    }
+                }
+            }
+        }
+        if stops && is_transaction {
+            memory.at = if again { ROLL_BACK_TO_RETRY } else { ROLL_BACK_TO_END };
+            return Next::Request;
+        }
+        match (stops, again) {
+            (_, true) => Next::Again,
+            (true, false) => Next::End,
+            (false, false) if template.last => Next::End,
+            (false, false) => Next::Request,
+        }
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
@@ -200,6 +336,18 @@ impl Workload for Job {
     }
 
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request {
+        self.request_of(operation, &mut Memory::default(), values)
+    }
+
+    fn request_of(
+        &self,
+        operation: &mut Operation,
+        memory: &mut Memory,
+        values: &mut Values,
+    ) -> Request {
+        if memory.at >= ROLL_BACK_TO_END {
+            return Request { statement: self.rollback, expect: Expect::default(), last: false };
+        }
         let statement =
             self.first_statement[usize::from(operation.kind)] + usize::from(operation.step);
         let template = &self.requests[statement];
@@ -207,13 +355,13 @@ impl Workload for Job {
             match parameter {
                 Parameter::Whole(source) => match self.number(*source, operation) {
                     Some(number) => values.integer(number),
-                    None => values.text(|out| self.text(*source, operation, out)),
+                    None => values.text(|out| self.text(*source, operation, memory, out)),
                 },
                 Parameter::Pieces(pieces) => values.text(|out| {
                     for piece in pieces {
                         match piece {
                             Piece::Literal(literal) => out.extend_from_slice(literal),
-                            Piece::Source(source) => self.write(*source, operation, out),
+                            Piece::Source(source) => self.write(*source, operation, memory, out),
                         }
                     }
                 }),
@@ -225,129 +373,4 @@ impl Workload for Job {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::{Type, Value};
-
-    const JOB: &str = "
-format: 1
-generators:
-  id: {zipfian: {from: 1, to: 100, exponent: 0.99}}
-  next: {sequential: {from: 0, to: 9}}
-  value: {text: {length: 25}}
-operations:
-  - name: get
-    weight: 3
-    steps: [{send: 'GET key:{id}', expect: {bytes: 25}}]
-  - name: change
-    steps:
-      - send: GET key:{id}
-      - send: SET key:{id} {value}
-";
-
-    fn texts(values: &Values) -> Vec<String> {
-        let text = |value: Value<'_>| match value {
-            Value::Integer(number) => number.to_string(),
-            Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        };
-        values.iter().map(text).collect()
-    }
-
-    #[test]
-    fn words_hold_their_generators() {
-        let job = Job::parse(JOB, Dialect::Words).expect("a job");
-        assert_eq!(job.kinds(), ["get", "change"]);
-        let texts: Vec<&str> = job.statements().iter().map(|one| one.text.as_str()).collect();
-        assert_eq!(texts, ["GET ?", "GET ?", "SET ? ?"]);
-        assert!(job.has_steps());
-    }
-
-    #[test]
-    fn one_operation_uses_one_value_in_all_steps() {
-        let job = Job::parse(JOB, Dialect::Words).expect("a job");
-        let mut stream = Stream::new(1, 0, 1);
-        let mut operation = std::iter::repeat_with(|| job.draw(&mut stream))
-            .find(|operation| operation.kind == 1)
-            .expect("a quarter is");
-        let (mut first, mut second) = (Values::default(), Values::default());
-        assert!(!job.request(&mut operation, &mut first).last);
-        assert!(job.request(&mut operation, &mut second).last);
-        let (first, second) = (texts(&first), texts(&second));
-        assert_eq!(first[0], second[0]);
-        assert!(first[0].starts_with("key:"));
-        assert_eq!(second[1].len(), 25);
-    }
-
-    #[test]
-    fn kinds_come_as_often_as_they_weigh() {
-        let job = Job::parse(JOB, Dialect::Words).expect("a job");
-        let mut stream = Stream::new(5, 0, 1);
-        let gets = (0..40_000).filter(|_| job.draw(&mut stream).kind == 0).count();
-        assert!((29_500..30_500).contains(&gets), "{gets}");
-    }
-
-    #[test]
-    fn a_kind_that_is_asked_for_draws_the_same_values() {
-        let job = Job::parse(JOB, Dialect::Words).expect("a job");
-        let (mut one, mut other) = (Stream::new(3, 0, 1), Stream::new(3, 0, 1));
-        for _ in 0..100 {
-            let (drawn, asked) = (job.draw(&mut one), job.draw_of(1, &mut other));
-            assert_eq!(asked, Operation { kind: 1, ..drawn });
-        }
-    }
-
-    #[test]
-    fn a_sequence_covers_all_connections() {
-        let text = "{format: 1, generators: {n: {sequential: {from: 5, to: 14}}}, \
-            operations: [{name: set, steps: [{send: 'SET {n} x'}]}]}";
-        let job = Job::parse(text, Dialect::Words).expect("JSON is YAML");
-        let mut found = Vec::new();
-        for connection in 0..2 {
-            let mut stream = Stream::new(1, connection, 2);
-            for _ in 0..5 {
-                let mut values = Values::default();
-                job.request(&mut job.draw(&mut stream), &mut values);
-                found.extend(texts(&values));
-            }
-        }
-        found.sort_by_key(|text| text.parse::<u32>().expect("a number"));
-        let expected: Vec<String> = (5..15).map(|number| number.to_string()).collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn sql_has_marks_and_types() {
-        let text = "{format: 1, generators: {n: {uniform: {from: 1, to: 2}}, t: {choice: [a]}}, \
-            operations: [{name: s, steps: [{send: 'SELECT c FROM t WHERE id={n} AND k={t}'}]}]}";
-        let job = Job::parse(text, Dialect::Sql).expect("a job");
-        let statement = &job.statements()[0];
-        assert_eq!(statement.text, "SELECT c FROM t WHERE id=? AND k=?");
-        assert_eq!(statement.parameters, [Type::Integer, Type::Text]);
-    }
-
-    #[test]
-    fn json_keeps_its_braces() {
-        let text = "{format: 1, generators: {n: {uniform: {from: 1, to: 2}}, t: {choice: [a]}}, \
-            operations: [{name: s, steps: [{send: '{\"find\": \"c\", \"filter\": {\"_id\": \"k{n}\", \"a\": {n}, \"b\": {t}, \"d\": {}}}'}]}]}";
-        let job = Job::parse(text, Dialect::Json).expect("a job");
-        let statement = &job.statements()[0];
-        assert_eq!(
-            statement.text,
-            r#"{"find": "c", "filter": {"_id": ?, "a": ?, "b": ?, "d": {}}}"#
-        );
-        assert_eq!(statement.parameters, [Type::Text, Type::Integer, Type::Text]);
-    }
-
-    #[test]
-    fn what_cannot_be_is_said() {
-        let error = |text: &str| Job::parse(text, Dialect::Words).err().expect("refused");
-        assert!(error("{format: 2, operations: []}").contains("format 2"));
-        assert!(error("{format: 1, operations: []}").contains("1 to 64 operations"));
-        let unknown = "{format: 1, operations: [{name: a, steps: [{send: 'GET {id}'}]}]}";
-        assert!(error(unknown).contains("no generator `id`"));
-        let falling = "{format: 1, generators: {n: {uniform: {from: 2, to: 1}}}, operations: \
-            [{name: a, steps: [{send: 'GET {n}'}]}]}";
-        assert!(error(falling).contains("generator n: `to` is below `from`"));
-        assert!(error("{format: 1, bad: 1, operations: []}").contains("bad"));
-    }
-}
+mod tests;

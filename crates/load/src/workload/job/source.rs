@@ -41,10 +41,20 @@ pub(super) enum Generator {
 }
 
 pub(super) enum Source {
-    Number { from: i64, numbers: Numbers },
-    Sequential { from: i64, items: u64 },
-    Text { length: u32 },
+    Number {
+        from: i64,
+        numbers: Numbers,
+    },
+    Sequential {
+        from: i64,
+        items: u64,
+    },
+    Text {
+        length: u32,
+    },
     Choice(Vec<String>),
+    /// A value of an earlier reply.
+    Kept(usize),
 }
 
 impl Source {

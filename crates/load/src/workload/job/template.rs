@@ -115,7 +115,7 @@ fn values(
 fn type_of(source: &Source) -> Type {
     match source {
         Source::Number { .. } | Source::Sequential { .. } => Type::Integer,
-        Source::Text { .. } | Source::Choice(_) => Type::Text,
+        Source::Text { .. } | Source::Choice(_) | Source::Kept(_) => Type::Text,
     }
 }
 

@@ -130,7 +130,7 @@ fn of_whole(function: Function, values: &[i64], draws: &mut Draws) -> Result<Dat
         Function::Greatest => values.iter().copied().max().unwrap_or_default(),
         Function::Least => values.iter().copied().min().unwrap_or_default(),
         Function::Int => first,
-        Function::Random => draws.between(first, second, |random, items| random.below(items))?,
+        Function::Random => draws.between(first, second, Random::below)?,
         _ => {
             #[allow(clippy::cast_precision_loss)] // as in the server
             let doubles: Vec<f64> = values.iter().map(|&number| number as f64).collect();
@@ -174,25 +174,25 @@ fn of_doubles(
         Function::Sqrt => Datum::Double(first.sqrt()),
         Function::RandomGaussian if parameter >= 2.0 => {
             let (from, to) = range()?;
-            let drawn = draws
+            let number = draws
                 .between(from, to, |random, items| spread(items, gaussian(random, parameter)))?;
-            Datum::Integer(drawn)
+            Datum::Integer(number)
         }
         Function::RandomExponential if parameter > 0.0 => {
             let (from, to) = range()?;
-            let drawn = draws.between(from, to, |random, items| {
+            let number = draws.between(from, to, |random, items| {
                 let cut = (-parameter).exp();
                 let share = -(cut + (1.0 - cut) * (1.0 - random.unit())).ln() / parameter;
                 spread(items, share)
             })?;
-            Datum::Integer(drawn)
+            Datum::Integer(number)
         }
         Function::RandomZipfian if (1.001..=1000.0).contains(&parameter) => {
             let (from, to) = range()?;
-            let drawn = draws.between(from, to, |random, items| {
+            let number = draws.between(from, to, |random, items| {
                 Zipfian::new(items, parameter).draw(random) - 1
             })?;
-            Datum::Integer(drawn)
+            Datum::Integer(number)
         }
         Function::RandomGaussian | Function::RandomExponential | Function::RandomZipfian => {
             return Err("the parameter of a random number is out of its range");

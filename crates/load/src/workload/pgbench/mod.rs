@@ -167,9 +167,20 @@ impl Pgbench {
         Ok(Self { kinds, shares, scripts, statements, initial, client, most_retries })
     }
 
+    fn refused(&self, script: &Script, memory: &mut Memory, code: Label) -> Next {
+        let again = RETRIED.map(Label::new).contains(&code) && memory.retries < self.most_retries;
+        if script.is_transaction {
+            memory.at = script.instructions.len() + if again { TO_RETRY } else { TO_END };
+            return Next::Request;
+        }
+        if again { Next::Again } else { Next::End }
+    }
+}
+
+impl Script {
     /// Runs a script up to its next request, pause or end.
-    fn run(&self, script: &Script, of: &Operation, memory: &mut Memory) -> Next {
-        while let Some(instruction) = script.instructions.get(memory.at) {
+    fn run(&self, of: &Operation, memory: &mut Memory) -> Next {
+        while let Some(instruction) = self.instructions.get(memory.at) {
             // Values do not depend on what the server answered, and are the same in another try.
             let mut draws = Draws(of.random.apart(memory.at as u64));
             let mut value = |of: &Expression, data: &[Datum]| evaluate(of, data, &mut draws);
@@ -207,17 +218,6 @@ impl Pgbench {
         Next::End
     }
 
-    fn refused(&self, script: &Script, memory: &mut Memory, code: Label) -> Next {
-        let again = RETRIED.map(Label::new).contains(&code) && memory.retries < self.most_retries;
-        if script.is_transaction {
-            memory.at = script.instructions.len() + if again { TO_RETRY } else { TO_END };
-            return Next::Request;
-        }
-        if again { Next::Again } else { Next::End }
-    }
-}
-
-impl Script {
     /// Every `SELECT` finds its row and every `UPDATE` changes one, or the tables are smaller than the scale says.
     fn expect_rows(&mut self, statements: &[Statement]) {
         for instruction in &mut self.instructions {
@@ -269,7 +269,7 @@ impl Workload for Pgbench {
             Some(_) if memory.at == end + SENT + TO_END => Next::End,
             Some(_) if memory.at == end + SENT + TO_RETRY => Next::Again,
             Some(Answer { status: Status::Error(code), .. }) => self.refused(script, memory, code),
-            _ => self.run(script, of, memory),
+            _ => script.run(of, memory),
         }
     }
 

@@ -170,7 +170,6 @@ impl Sql {
             let length = after.find(|next: char| !is_of_name(next)).unwrap_or(after.len());
             match (self.quote, letter) {
                 (Some(quote), _) if quote == letter => self.quote = None,
-                (Some(_), _) => {}
                 (None, '\'' | '"') => self.quote = Some(letter),
                 (None, '-') if after.starts_with('-') => break,
                 (None, '\\') => return Err("statements are not combined by \\;".to_owned()),
@@ -192,7 +191,7 @@ impl Sql {
                     rest = &after[length..];
                     continue;
                 }
-                (None, _) => {}
+                _ => {}
             }
             self.text.push(letter);
             rest = after;

@@ -126,9 +126,12 @@ fn random_numbers_fall_as_their_functions_say() {
 
 #[test]
 fn a_transaction_that_others_stop_is_rolled_back_and_tried_again_with_the_same_values() {
-    let stopped = |text: &str| match text.starts_with("UPDATE pgbench_tellers") {
-        true => Status::Error(Label::new(b"40P01")),
-        false => Status::Done,
+    let stopped = |text: &str| {
+        if text.starts_with("UPDATE pgbench_tellers") {
+            Status::Error(Label::new(b"40P01"))
+        } else {
+            Status::Done
+        }
     };
     let (once, _) = sent(&built_in(BuiltIn::TpcbLike, 1), 1, stopped);
     assert_eq!((once.len(), once[4].as_str()), (5, "ROLLBACK"));

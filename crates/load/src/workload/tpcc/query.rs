@@ -74,6 +74,7 @@ impl Query {
 
     /// `#` stands for the number of the table. Amounts are sent in cents: a product with a decimal number is exact in
     /// both databases.
+    #[allow(clippy::too_many_lines)] // one statement after the other
     fn text(self) -> &'static str {
         match self {
             Self::Discount => {

@@ -79,7 +79,9 @@ fn text(memory: &Memory, slot: usize) -> &[u8] {
 }
 
 fn put(values: &mut Values, numbers: &[i64]) {
-    numbers.iter().for_each(|&number| values.integer(number));
+    for &number in numbers {
+        values.integer(number);
+    }
 }
 
 fn put_text(values: &mut Values, text: &[u8]) {
