@@ -7,9 +7,7 @@ use clap_complete::Shell;
 use tare_load::arrivals::Spacing;
 
 use crate::echo::{AskOptions, EchoOptions};
-use crate::pgbench::PgbenchOptions;
 use crate::sysbench::SysbenchOptions;
-use crate::tpcc::TpccOptions;
 
 /// Sends requests to a database, in a closed loop or at intended times, and measures each reply.
 ///
@@ -309,4 +307,41 @@ pub(crate) struct RunOptions {
     pub pgbench: PgbenchOptions,
     #[command(flatten)]
     pub tpcc: TpccOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "pgbench's scripts")]
+pub(crate) struct PgbenchOptions {
+    /// Operations: transactions of tpcb-like, simple-update, select-only or a script file; several are drawn by weight
+    #[arg(long, value_name = "SCRIPT[@WEIGHT]", conflicts_with_all = ["job", "sysbench", "property_files", "properties"])]
+    pub pgbench: Vec<String>,
+    /// Scale of the tables: 100,000 accounts each
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pgbench", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub scale: u32,
+    /// Set a variable of the scripts to a number
+    #[arg(long, value_name = "NAME=NUMBER", requires = "pgbench", value_parser = defined)]
+    pub define: Vec<(String, f64)>,
+    /// Tries of a transaction that ends in a serialization failure or a deadlock
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_tries: u32,
+}
+
+fn defined(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("this is not NAME=NUMBER")?;
+    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
+    Ok((name.to_owned(), value))
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A workload after TPC-C (not audited, no TPC results)")]
+pub(crate) struct TpccOptions {
+    /// Operations: the five transactions of TPC-C on the tables of sysbench-tpcc, with so many warehouses
+    #[arg(long, value_name = "WAREHOUSES", conflicts_with_all = ["job", "sysbench", "property_files", "properties", "pgbench"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub tpcc: Option<u32>,
+    /// Sets of tables: warehouse1, warehouse2, …
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "tpcc", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub tpcc_tables: u32,
+    /// Share of the standard's keying and think times for which a connection waits after a transaction
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "tpcc", conflicts_with_all = ["rate", "stages", "trace"])]
+    pub tpcc_think: f64,
 }

@@ -1,10 +1,9 @@
-//! pgbench's scripts: its options, and theirs.
+//! Requests of pgbench's scripts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::Args;
 use tare_load::LoadError;
 use tare_load::protocol::Access;
 use tare_load::workload::pgbench::{
@@ -14,29 +13,6 @@ use tare_load::workload::ycsb::Client;
 
 use crate::options::{ProtocolName, RunOptions};
 use crate::request::{LoadRequest, Phase, refuse_a_rate};
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "pgbench's scripts")]
-pub(crate) struct PgbenchOptions {
-    /// Operations: transactions of tpcb-like, simple-update, select-only or a script file; several are drawn by weight
-    #[arg(long, value_name = "SCRIPT[@WEIGHT]", conflicts_with_all = ["job", "sysbench", "property_files", "properties"])]
-    pub pgbench: Vec<String>,
-    /// Scale of the tables: 100,000 accounts each
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pgbench", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub scale: u32,
-    /// Set a variable of the scripts to a number
-    #[arg(long, value_name = "NAME=NUMBER", requires = "pgbench", value_parser = defined)]
-    pub define: Vec<(String, f64)>,
-    /// Tries of a transaction that ends in a serialization failure or a deadlock
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub max_tries: u32,
-}
-
-fn defined(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or("this is not NAME=NUMBER")?;
-    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
-    Ok((name.to_owned(), value))
-}
 
 /// Transactions of the scripts, or their tables.
 pub(crate) fn request(

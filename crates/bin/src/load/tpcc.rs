@@ -1,8 +1,7 @@
-//! A workload after TPC-C: its options.
+//! Requests of a workload after TPC-C.
 
 use std::sync::Arc;
 
-use clap::Args;
 use tare_load::LoadError;
 use tare_load::protocol::Access;
 use tare_load::workload::tpcc::{Fill, Settings, Tpcc, after_filling, before_filling};
@@ -10,20 +9,6 @@ use tare_load::workload::ycsb::Client;
 
 use crate::options::RunOptions;
 use crate::request::{LoadRequest, Phase, engine, refuse_a_rate};
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "A workload after TPC-C (not audited, no TPC results)")]
-pub(crate) struct TpccOptions {
-    /// Operations: the five transactions of TPC-C on the tables of sysbench-tpcc, with so many warehouses
-    #[arg(long, value_name = "WAREHOUSES", conflicts_with_all = ["job", "sysbench", "property_files", "properties", "pgbench"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub tpcc: Option<u32>,
-    /// Sets of tables: warehouse1, warehouse2, …
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "tpcc", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub tpcc_tables: u32,
-    /// Share of the standard's keying and think times for which a connection waits after a transaction
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "tpcc", conflicts_with_all = ["rate", "stages", "trace"])]
-    pub tpcc_think: f64,
-}
 
 /// Transactions, or their tables.
 pub(crate) fn request(
