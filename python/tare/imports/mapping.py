@@ -20,7 +20,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class ToolParser(Strict):
-    """Each file holds reports of one generator, each of which is a run.
+    """Each file holds reports of one generator, its `name`, each of which is a run.
 
     `max_error_share`: acceptable share of failed operations. `parts`: part → what a report says of itself, such as
     `threads`, or `report`, its number in the file; `mode?`: `unsaid` for reports that do not say it.
@@ -55,7 +55,7 @@ class Column(Strict):
 
 
 class Quotient(Strict):
-    """Throughput from two columns: a count of operations, and the time that they took."""
+    """Throughput from two columns: `count` of operations, and `duration`, the time that they took, in `unit`."""
 
     count: ColumnName
     duration: ColumnName
@@ -63,7 +63,7 @@ class Quotient(Strict):
 
 
 class Wide(Strict):
-    """A table with one column for each level of a part. Every cell below these headings is a run's `metric`."""
+    """A table with one of `columns` for each level of `part`. Each cell below is a run's `metric`, in `unit`."""
 
     part: Name
     columns: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -79,7 +79,10 @@ class MetricName(Strict):
 
 
 class Tidy(Strict):
-    """A table with a row for each metric of a run. Rows of other metrics are left out."""
+    """A table with a row for each metric of a run: its name in column `metric`, its value in column `value`.
+
+    `metrics`: metric → its name there, `text`, and its `unit`. Rows of other metrics are left out.
+    """
 
     metric: ColumnName
     value: ColumnName
@@ -87,10 +90,11 @@ class Tidy(Strict):
 
 
 class CsvParser(Strict):
-    """A table, where each row is a run. `figures`: metric → column; `parts`: part → column.
+    """A table, where each row is a run. `figures`: metric → `column` and `unit`; `parts`: part → column.
 
-    Another form of table has `wide` or `tidy` in place of `figures`. `headings`: names of the columns of a table
-    without a heading. A row with more than 0 in the `errors` column is a failed run. `decimal`: the decimal mark.
+    A column is its heading, or its position from 1. Another form of table has `wide` or `tidy` in place of
+    `figures`. `headings`: names of the columns of a table without a heading. A row with more than 0 in the `errors`
+    column is a failed run. `delimiter`: between columns. `decimal`: the decimal mark.
     """
 
     name: Literal["csv"]
@@ -163,14 +167,19 @@ class MonitorsSpec(Strict):
 
 
 class MappingFile(Strict):
-    """A mapping file of format 1.
+    """A mapping file of `format` 1, with a `name` and its `question`.
 
-    `files`: path below the directory, with `{part}` for text to read and `*` for text to skip. `factors`: parts in
-    which arms differ. `conditions`: parts that are the same in all runs of a block. `repetition`: part that numbers
-    runs of the same kind, or `row`: they are numbered as they come. `ignore`: parts that are not used. Every part
-    must be in one of these keys. `leave_out`: part → texts of runs that are left out, or `others`: all texts but
-    those of its levels. `primary`: the metric that reports answer by; throughput, unless the results have none.
-    `monitors`: logs of monitors below the directory are joined to the runs.
+    `files`: path below the directory, with `{part}` for text to read and `*` for text to skip, neither with a
+    slash; `**/` is any folders. `parser`: what reads a file. `factors`: parts in which arms differ: part → level →
+    its text. `arms`: names for combinations of levels; every combination, unless given. `baseline`: arm to compare
+    with. `conditions`: parts that are the same in all runs of a block: part → level → its text, or `any`.
+    `repetition`: part that numbers runs of the same kind, or `row`: they are numbered as they come. `ignore`: parts
+    that are not used. Every part must be in one of these keys. `leave_out`: part → texts of runs that are left out,
+    or `others`: all texts but those of its levels. `strata`: conditions whose levels also get findings. `primary`:
+    the metric that reports answer by; throughput, unless the results have none. `margins`: as in a study.
+    `monitors`: logs of monitors below the directory are joined to the runs. `source`: the publication. `origin`:
+    where the files come from, unless from its `url`. `deviations`: as in a study. `published`: figures of the
+    source, `relative` to the baseline. `published_by`: `relative-change-of-averages` or `min-max-mean`.
     """
 
     format: Literal[1]

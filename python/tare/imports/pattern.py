@@ -107,7 +107,7 @@ class PathPattern:
             self.decided._must_be_one_reading(path, parts)
             return parts
         parts = self.read(path)
-        if parts is not None:
+        if parts is not None and self.decided is None:  # else no reading is of levels alone, so it is no run
             self._must_be_one_reading(path, parts)
         return parts
 

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
+from tare.cli import app
 from tare.errors import StudyError
 from tare.imports import load_mapping
+from tare.imports.parsers.registry import PARSERS
 from tare.imports.pattern import PathPattern
 from tare.imports.schema import IMPORT_SCHEMA
 
@@ -161,10 +164,24 @@ def test_a_name_that_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
     assert list(PathPattern.of("r-{machine}_*_{repetition}.txt").files(tmp_path))
 
 
-def test_every_key_is_documented() -> None:
-    page = (ROOT / "docs" / "reference" / "import.md").read_text()
-    for key in IMPORT_SCHEMA.tree()["properties"]:
-        assert f"`{key}`" in page, key
+def test_a_name_that_no_levels_read_is_not_ambiguous(tmp_path: Path) -> None:
+    """It is of no run of the mapping, which leaves it out or refuses its text."""
+    (tmp_path / "res-tpcc-rocks-2018-03-tables.txt").touch()
+    pattern = PathPattern.of("res-{part}-{time}-{arm}.txt").deciding_by({"part": ["tpcc"], "arm": ["one", "two"]})
+    ((_, parts),) = pattern.files(tmp_path)
+    assert parts["arm"] not in ("one", "two")
+
+
+def test_tare_explains_every_key_and_names_every_parser() -> None:
+    told = CliRunner().invoke(app, ["import", "--keys"])
+    assert told.exit_code == 0
+    tree = IMPORT_SCHEMA.tree()
+    of_tables = ("CsvParser", "ToolParser", "MonitorsSpec", "Quotient", "Tidy", "Wide")
+    for model in (tree, *(tree["$defs"][name] for name in of_tables)):
+        for key in model["properties"]:
+            assert key == "name" or f"`{key}`" in told.output, key
+    for parser in PARSERS.values():
+        assert parser.title in told.output
 
 
 @pytest.mark.parametrize(

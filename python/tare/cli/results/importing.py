@@ -31,6 +31,14 @@ class Asked:
     directory: Path
 
 
+def _print_keys(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        from tare.imports.keys import keys_in_words  # only this option needs it
+
+        typer.echo(keys_in_words())
+        raise typer.Exit
+
+
 def import_results(
     paths: Annotated[
         list[str],
@@ -53,6 +61,12 @@ def import_results(
             "--write", metavar="FILE", help="Where to write a guessed mapping. Default: NAME.import.yaml, here."
         ),
     ] = None,
+    keys: Annotated[  # noqa: ARG001, FBT002 - its callback answers; an option, given by name
+        bool,
+        typer.Option(
+            "--keys", callback=_print_keys, is_eager=True, help="Explain a mapping's keys, and name what is read."
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Import by the guessed mapping without a question.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Import results measured elsewhere, so that `tare report` can analyse them.
