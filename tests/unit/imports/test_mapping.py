@@ -173,15 +173,15 @@ def test_a_name_that_no_levels_read_is_not_ambiguous(tmp_path: Path) -> None:
 
 
 def test_tare_explains_every_key_and_names_every_parser() -> None:
-    told = CliRunner().invoke(app, ["import", "--keys"])
-    assert told.exit_code == 0
+    printed = CliRunner().invoke(app, ["import", "--keys"])
+    assert printed.exit_code == 0
     tree = IMPORT_SCHEMA.tree()
     of_tables = ("CsvParser", "ToolParser", "MonitorsSpec", "Quotient", "Tidy", "Wide")
     for model in (tree, *(tree["$defs"][name] for name in of_tables)):
         for key in model["properties"]:
-            assert key == "name" or f"`{key}`" in told.output, key
+            assert key == "name" or f"`{key}`" in printed.output, key
     for parser in PARSERS.values():
-        assert parser.title in told.output
+        assert parser.title in printed.output
 
 
 @pytest.mark.parametrize(
