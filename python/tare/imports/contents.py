@@ -46,10 +46,11 @@ _PREFIXES = tuple(
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:\[\]]+(?:\[\d+\])?: ?",
         rf"{_STAMP} \S+ [^\s:\[\]]+\[\d+\]: ?",
         rf"(?:\[pod/\S+\] )?{_STAMP} (?:(?:stdout|stderr) [FP] )?",
+        r"\[pod/\S+\] ?",
         r"[\w.-]+ +\| ?",
     )
 )
-"""journald (short, ISO), docker and kubectl logs with `--timestamps`, container runtimes' files, docker compose."""
+"""journald (short, ISO), docker and kubectl logs (`--timestamps`, `--prefix`), runtimes' files, docker compose."""
 _MOST_LINES_PREFIXED = 0.9
 
 
