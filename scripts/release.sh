@@ -67,7 +67,8 @@ build() {
     )
     {
         echo "# $(git rev-parse HEAD), $(rustc --version), $("$maturin" --version)"
-        (cd "$out" && sha256sum -- *.whl *.tar.gz $(ls | grep '^tare-load-'))
+        (cd "$out" && find . -maxdepth 1 -type f \( -name '*.whl' -o -name '*.tar.gz' -o -name 'tare-load-*' \) -printf '%P\n' |
+            sort | xargs sha256sum --)
     } >"$out/SHA256SUMS"
     cat "$out/SHA256SUMS"
 }
