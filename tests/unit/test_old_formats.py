@@ -26,7 +26,8 @@ OLD = Path(__file__).resolve().parents[1] / "data" / "before-0.1.0"
 def store(tmp_path: Path) -> Path:
     """The store of a study that was killed in its third run."""
     with tarfile.open(OLD / "store.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(tmp_path)
     return tmp_path / "store"
 
 

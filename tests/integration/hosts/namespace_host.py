@@ -73,7 +73,8 @@ class NamespaceHost(Host):
             target.write_bytes(packed)
             return
         with tarfile.open(fileobj=BytesIO(packed[0])) as tar:
-            tar.extractall(target, filter="fully_trusted")
+            tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)  # Python 3.11.4
+            tar.extractall(target)
 
     def read(self, path: str) -> bytes | None:
         return cast("bytes | None", self._ask("read", path))

@@ -50,7 +50,8 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, tuple[RunRecor
     """Records of real runs."""
     folder = tmp_path_factory.mktemp("old")
     with tarfile.open(OLD) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+        archive.extractall(folder)
     store = open_store(folder / "store")
     return store.plan.study, store.records()
 

@@ -52,7 +52,7 @@ def test_both_programs_of_a_case_send_equally_much(tmp_path: Path) -> None:
 
 def test_cases_are_chosen_by_words_of_their_names_and_peers() -> None:
     assert chosen([]) == list(CASES)
-    assert {case.peer for case in chosen(["MariaDB", "latte"])} == {"sysbench", "YCSB", "latte"}
+    assert {case.peer for case in chosen(["MariaDB", "latte"])} == {"sysbench", "sysbench-tpcc", "YCSB", "latte"}
     assert all("MariaDB" in case.name or case.peer == "latte" for case in chosen(["MariaDB", "latte"]))
     assert chosen(["Oracle"]) == []
 
@@ -75,7 +75,7 @@ def test_a_stop_that_is_not_seen_misses_the_goal() -> None:
 
 def test_what_is_not_installed_is_left_out_and_said() -> None:
     for case in CASES:
-        if case.peer in ("YCSB", "cassandra-stress", "latte"):
+        if case.peer in ("YCSB", "cassandra-stress", "latte", "sysbench-tpcc"):
             assert lacking(case)
         elif case.peer != "memtier":
             assert lacking(case) is None

@@ -75,7 +75,6 @@ def run_plan(  # noqa: PLR0913 - what a command may choose
     """
     interrupts, place = Interrupts(), parse_store_url(where)
     with (
-        default_priority(quiet=quiet),
         _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # refuses before a store is made
         resume_store(place, plan) as writer,
         interrupts.installed(),
@@ -83,7 +82,7 @@ def run_plan(  # noqa: PLR0913 - what a command may choose
         try:
             done = state_of(writer)
             if remaining(plan, done):
-                with beside or nullcontext():
+                with default_priority(quiet=quiet), beside or nullcontext():
                     if len(sites) > 1 or cluster is not None:
                         workers = partial(_workers_of, sites, cluster)
                         _run_on(plan, writer, done, interrupts, workers, [each.name for each in sites], quiet=quiet)
