@@ -40,7 +40,7 @@ def test_a_study_goes_on_on_its_hosts(record: Any, site: Site) -> None:
 
 def test_a_cluster_goes_on_on_its_nodes_hosts() -> None:
     ring = made(sut="a")
-    ring.nodes = {"sut-1": {"on": "a"}, "sut-2": {"on": "b"}}
+    ring.nodes = {"sut-1": SimpleNamespace(on="a"), "sut-2": SimpleNamespace(on="b")}
     refuse_other_hosts([ring], rack("a", nodes=("a", "b")), "store")
     with pytest.raises(
         StudyError, match=r"the server on b and a and the client on load, and the runs .* on a and b"

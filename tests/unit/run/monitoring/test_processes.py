@@ -30,13 +30,14 @@ class Machine:
         self.programs, self.sockets, self.files = programs, sockets, files
 
     def run(self, argv: Sequence[str], **_: Any) -> Completed:
-        if argv[0] == "pgrep":
-            wanted = argv[-1].replace("\\", "").split("|")
-            lines = [f"{pid} {name}" for pid, name in self.programs.items() if name in wanted]
-        else:
-            asked = {int(word.split("/")[2]) for word in argv if word.startswith("/proc/")}
-            lines = [f"/proc/{pid}/fd/5 socket:[{inode}]" for pid, inode in self.sockets.items() if pid in asked]
+        assert argv[0] == "pgrep"
+        wanted = argv[-1].replace("\\", "").split("|")
+        lines = [f"{pid} {name}" for pid, name in self.programs.items() if name in wanted]
         return Completed(tuple(argv), 0, "\n".join(lines).encode(), b"")
+
+    def links(self, places: Sequence[str]) -> Mapping[str, str]:
+        held = {f"/proc/{pid}/fd": f"socket:[{inode}]" for pid, inode in self.sockets.items()}
+        return {f"{place}/5": held[place] for place in places if place in held}
 
     def read(self, path: str, **_: Any) -> bytes | None:
         return self.files[path].encode() if path in self.files else None

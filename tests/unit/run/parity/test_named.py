@@ -77,8 +77,8 @@ def test_properties_and_facts_that_are_joined_exist() -> None:
         **{**observed, **observation(), "limits": limits, "network_settings": {"net.core.somaxconn": "1"}}
     )
     fields |= {"capabilities": "1", "guest": None, "pod": None, "containerd": None}
-    one = record("host", sut=fields, host=dict.fromkeys(
-        ("thp", "clocksource", "cpu_governors", "proactive_reclaim", "netfilter_conntrack"), "1"))  # fmt: skip
+    texts, lists = ("thp", "clocksource", "netfilter_conntrack"), ("cpu_governors", "proactive_reclaim")
+    one = record("host", sut=fields, host={**dict.fromkeys(texts, "1"), **dict.fromkeys(lists, ("1",))})
     names = {each.name.removeprefix("SUT: ") for each in (*readings(one, "sut"), *host_readings(one))}
     of_run = ("variable ", "network path")
     for begins in FACTS_OF:
