@@ -272,7 +272,7 @@ def test_a_user_is_told_that_tare_sets_limits_of_rootless_podman_as_root(
     monkeypatch: pytest.MonkeyPatch, user: str, verdict: Verdict, found: str
 ) -> None:
     monkeypatch.setattr(runtimes, "connect_to", lambda _name, timeout_s: Versioned())
-    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: {"engine_id_maps": None})
+    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: EngineFacts())
     monkeypatch.setattr(runtimes, "_service_ceilings", lambda _host: {})
     monkeypatch.setattr(runtimes, "_in_engine", lambda *_, **__: SAID.decode())
     host = FakeHost(answers={("id", "-u"): Completed((), 0, f"{user}\n".encode())})

@@ -27,6 +27,7 @@ from tare.analyze.explain.run_times import run_times
 from tare.errors import StoreError
 from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.record.measurement import Measurement
+from tare.record.monitor import MonitorFacts
 from tare.record.run_record import RunRecord
 from tare.record.usage import Usage
 from tare.report import EXPORTERS, html_page
@@ -91,7 +92,7 @@ def _recorded() -> RunRecord:
         update={
             "usage": replace(good.usage or Usage(), began_monotonic_s=2080.5, ended_monotonic_s=2083.5),
             "measurement": replace(good.measurement or Measurement(), operations=1000),
-            "monitors": {"profile": {"samples": 1}},
+            "monitors": {"profile": MonitorFacts(samples=1)},
         }
     )
 
