@@ -106,7 +106,8 @@ def mariadb(cpu: int) -> Iterator[Server]:
     """A MariaDB with a table of sysbench, filled by sysbench."""
     port = free_port()
     with _scratch() as at:
-        options = ["--no-defaults", *(["--user=root"] if os.geteuid() == 0 else []), f"--datadir={at}/data"]
+        user = ["--user=root"] if os.geteuid() == 0 else []
+        options = ["--no-defaults", f"--tmpdir={at}", *user, f"--datadir={at}/data"]
         auth = ["--auth-root-authentication-method=normal", "--skip-test-db"]
         _call("mariadb-install-db", *options, *auth)
         words = ["mariadbd", *options, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={at}/socket"]

@@ -178,7 +178,8 @@ def mariadb(*options: str) -> Iterator[Server]:
     )
     with directory() as at:
         data, port = at / "data", free_port()
-        user = ["--no-defaults", *(["--user=root"] if os.geteuid() == 0 else [])]
+        # In a shared one, another server that starts would remove this one's temporary tables.
+        user = ["--no-defaults", f"--tmpdir={at}", *(["--user=root"] if os.geteuid() == 0 else [])]
         made = [install, *user, f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
         done = subprocess.run(made, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
