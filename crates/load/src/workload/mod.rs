@@ -9,7 +9,7 @@ pub mod ycsb;
 
 use std::time::Duration;
 
-use crate::protocol::{Rows, Statement, Status, Values};
+use crate::protocol::{Label, Rows, Statement, Status, Values};
 use crate::random::Random;
 
 /// One unit of work, whose latency is measured as a whole. It has its own random numbers, so that
@@ -45,6 +45,12 @@ impl Stream {
     pub fn next_random(&mut self) -> Random {
         self.number += 1;
         Random::of(self.seed, self.connection, self.number)
+    }
+
+    /// Number of the next operation, counted over all connections.
+    #[must_use]
+    pub fn next_turn(&self) -> u64 {
+        self.connection + self.number * self.connections
     }
 
     /// Number of the next key to insert, counted over all connections.
@@ -85,6 +91,18 @@ pub struct Memory {
     /// How often it was begun again.
     pub retries: u32,
     pub data: Vec<Datum>,
+}
+
+/// Codes of errors after which another try may succeed. `PostgreSQL`: serialization failure, deadlock; `MySQL`: deadlock,
+/// a lock that others held for too long.
+const RETRIED: [&[u8]; 4] = [b"40001", b"40P01", b"1213", b"1205"];
+
+impl Memory {
+    /// Whether an operation that met this error may be begun again.
+    #[must_use]
+    pub fn may_retry(&self, code: Label, most_retries: u32) -> bool {
+        self.retries < most_retries && RETRIED.map(Label::new).contains(&code)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -15,7 +15,7 @@ use self::template::{Parameter, Piece, template};
 use super::{Answer, Datum, Expect, Memory, Next, Operation, Request, Stream, Workload};
 use crate::error::LoadError;
 use crate::protocol::statement::signed_decimal;
-use crate::protocol::{Label, Statement, Status, Values};
+use crate::protocol::{Statement, Status, Values};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,8 +101,6 @@ struct Template {
     keep: Vec<(usize, usize)>,
 }
 
-/// Codes of errors after which another try may succeed: `PostgreSQL`'s, then `MySQL`'s.
-const RETRIED: [&[u8]; 4] = [b"40001", b"40P01", b"1213", b"1205"];
 /// Where an operation is while it rolls back, before it ends or begins again.
 const ROLL_BACK_TO_END: usize = 1_000;
 const ROLL_BACK_TO_RETRY: usize = 1_001;
@@ -215,7 +213,7 @@ impl Job {
     }
 
     fn drawn(&self, stream: &mut Stream, kind: Option<u8>) -> Operation {
-        let key = stream.connection + stream.number * stream.connections;
+        let key = stream.next_turn();
         let mut random = stream.next_random();
         let share = random.unit();
         let drawn = self.shares.iter().position(|&sum| share < sum).unwrap_or(0) as u8;
@@ -303,7 +301,7 @@ impl Workload for Job {
         let mut stops = false;
         match status {
             Status::Error(code) => {
-                again = memory.retries < most && RETRIED.map(Label::new).contains(&code);
+                again = memory.may_retry(code, most);
                 stops = again || most > 0 || !template.keep.is_empty();
             }
             Status::Done | Status::Missing => {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::Label;
 use crate::protocol::{Type, Value};
 
 const JOB: &str = "

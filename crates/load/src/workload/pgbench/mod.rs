@@ -123,8 +123,6 @@ pub struct Pgbench {
     most_retries: u32,
 }
 
-/// Code of errors of which pgbench says that another try may succeed.
-const RETRIED: [&[u8]; 2] = [b"40001", b"40P01"];
 /// States of an operation that rolls back, counted from the end of its script.
 const TO_END: usize = 0;
 const TO_RETRY: usize = 1;
@@ -168,7 +166,7 @@ impl Pgbench {
     }
 
     fn refused(&self, script: &Script, memory: &mut Memory, code: Label) -> Next {
-        let again = RETRIED.map(Label::new).contains(&code) && memory.retries < self.most_retries;
+        let again = memory.may_retry(code, self.most_retries);
         if script.is_transaction {
             memory.at = script.instructions.len() + if again { TO_RETRY } else { TO_END };
             return Next::Request;

@@ -82,7 +82,7 @@ impl Workload for Accounts {
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
-        let key = stream.connection + stream.number * stream.connections;
+        let key = stream.next_turn();
         Operation { kind: 0, step: 0, key, random: stream.next_random() }
     }
 

@@ -66,7 +66,7 @@ impl Workload for Fill {
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
-        let key = stream.connection + stream.number * stream.connections;
+        let key = stream.next_turn();
         Operation { kind: 0, step: 0, key, random: stream.next_random() }
     }
 

@@ -213,7 +213,7 @@ impl Workload for Fill {
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
-        let key = stream.connection + stream.number * stream.connections;
+        let key = stream.next_turn();
         let warehouses = u64::from(self.settings.warehouses);
         let within = key / u64::from(self.settings.tables);
         let kind = match within.checked_sub(PIECES) {

@@ -33,8 +33,6 @@ pub const DISTRICTS: u32 = 10;
 pub const CUSTOMERS: u32 = 3_000;
 pub const ITEMS: u32 = 100_000;
 
-/// `PostgreSQL`: serialization failure, deadlock; `MySQL`: deadlock, a lock that others held for too long.
-const RETRIED: [&[u8]; 4] = [b"40001", b"40P01", b"1213", b"1205"];
 /// Step of an operation that rolls back, and then ends or begins again.
 const ROLL_BACK_TO_END: usize = 1_000;
 const ROLL_BACK_TO_RETRY: usize = 1_001;
@@ -62,8 +60,7 @@ impl Tpcc {
     }
 
     fn refused(&self, memory: &mut Memory, code: Label) -> Next {
-        let again = RETRIED.map(Label::new).contains(&code)
-            && memory.retries + 1 < self.settings.most_tries;
+        let again = memory.may_retry(code, self.settings.most_tries.saturating_sub(1));
         memory.at = if again { ROLL_BACK_TO_RETRY } else { ROLL_BACK_TO_END };
         Next::Request
     }

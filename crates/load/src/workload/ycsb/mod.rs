@@ -136,7 +136,7 @@ impl Ycsb {
     }
 
     fn drawn(&self, stream: &mut Stream, kind: Option<u8>) -> Operation {
-        let turn = stream.connection + stream.number * stream.connections;
+        let turn = stream.next_turn();
         let mut random = stream.next_random();
         if self.settings.phase == Phase::Load {
             let key = self.settings.insert_start + turn;
