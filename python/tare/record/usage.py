@@ -164,6 +164,11 @@ class Usage:
     they are of the whole phase."""
     idle_cpus: float | None = None
     """CPUs that the SUT used on average while other arms were driven; `null` for a run alone."""
+    engine_cpu_s: float | None = None
+    """CPU time of the engine's daemons and of the shims of the SUT's containers, from the trace; `null` without an
+    engine."""
+    sut_output_bytes: float | None = None
+    """Bytes that the SUT printed, as its containers' shims read them, from the trace; `null` without a shim."""
 
     @property
     def over_s(self) -> float | None:

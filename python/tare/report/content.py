@@ -16,6 +16,7 @@ from tare.report.setting import Setting, setting_of
 from tare.report.words.answer import answer, answer_head
 from tare.report.words.answer_lines import phrase
 from tare.report.words.headlines import Headline, headlines
+from tare.report.words.log_output import on_log_output
 from tare.report.words.loopback import on_loopback
 from tare.report.words.notes import ended, legend, made, notes
 from tare.report.words.other_image import other_images
@@ -144,6 +145,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
             *ended(ending),
             *made(records),
             *on_loopback(study, records),
+            *on_log_output(study, records),
             *took_turns(study, records),
             *notes(analysis, planned),
         ),

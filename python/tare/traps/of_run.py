@@ -76,6 +76,7 @@ def facts_of_run(run: RunRecord) -> Facts:
         "load.run_queue_share": saturation.waiting,
         "load.oom_kills": usage.sut_oom_kills,
         "load.proxy_cpus": _share(usage.proxy_cpu_s, usage.over_s),
+        "load.log_bytes_per_s": _share(usage.sut_output_bytes, usage.over_s),
         **facts_of_host(host),
         "host.cpu_steal_fraction": _stolen(usage),
         **{fact: _soft(seen.limits.get(key)) for fact, key in _SOFT.items()},

@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
-
-import numpy as np
-from scipy.special import stdtrit
 
 from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.estimate import Estimate
-from tare.analyze.estimator import CONFIDENCE, paired
+from tare.analyze.estimator import paired
 from tare.analyze.explain.components import DAEMONS, NO_SYMBOLS, NOT_NAMED, USER, components
+from tare.analyze.explain.log_output import LOG_OUTPUT, TITLE, charged, log_outputs
+from tare.analyze.explain.parts import Part, part_of
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide
 from tare.analyze.explain.waiting import Wait
 from tare.analyze.runs import Runs, select_runs
-from tare.analyze.statistics.intervals import FEWEST_BLOCKS
-from tare.plural import counted
 from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
-METHOD = "paired-difference-t"
 HELPERS = "helpers"
 """Cause of all time of docker-proxy and similar programs, in whatever function."""
 SHIM = "shim"
 """Cause of all time of the shims of an arm's containers."""
-_CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.SHIM: SHIM}
+_CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.SHIM: SHIM, CpuSide.LOG: LOG_OUTPUT}
 _CARRIER = "carrier of its port"
 """Title of the helpers where no sample tells which program they were."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """Microseconds that an operation takes more in an arm than in its baseline. `n`: blocks with both.
-
-    `low`, `high`: 95 % interval; `None` for the reason `why`.
-    """
-
-    added_us: float
-    low: float | None
-    high: float | None
-    n: int
-    why: str | None = None
-
-    @property
-    def least_us(self) -> float:
-        """Lower end of the interval; the point if there is no interval."""
-        return self.added_us if self.low is None else self.low
-
-    @property
-    def shown(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of an operation. `name`: key; `title`: for people; `us`, `baseline_us`: over the same blocks."""
-
-    name: str
-    title: str
-    us: float
-    baseline_us: float
-    change: Change
 
 
 @dataclass(frozen=True)
@@ -78,8 +37,10 @@ class ArmExplanation:
     most added first; helpers are one cause. `cells`: CPU time by side and component, with keys `side:component`.
     `sides`: CPU time by side. `waits`: time in which a thread waited. `whole`: time of all CPUs for an operation;
     `rest`: its parts that belong to no operation: idle CPUs, the engine's daemons, other programs. `counts`: events
-    for one operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share of the server's
-    CPU time, by the kernel's counters, that is missing from the samples.
+    for one operation. `log_output`: by the kernel's counters, CPU time of the engine's daemons and the SUT's shims,
+    if the arm's log output is why it differs; where stacks were sampled, a cause too. `unnamed`: share of the
+    kernel's CPU time without a rule. `unsampled`: share of the server's CPU time, by the kernel's counters, that is
+    missing from the samples.
     """
 
     arm: str
@@ -93,6 +54,7 @@ class ArmExplanation:
     whole: Part | None
     rest: tuple[Part, ...]
     counts: tuple[Part, ...]
+    log_output: Part | None
     unnamed: float | None
     unsampled: float | None
     lacks: tuple[str, ...]
@@ -135,7 +97,7 @@ def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explana
     runs = select_runs(study, records)
     times_by_run = {place: times(record) for place, record in runs.good.items()}
     known = {place: each for place, each in times_by_run.items() if each is not None}
-    arms = []
+    logs, arms = {each.arm: each.part for each in log_outputs(study, records)}, []
     for arm in study.arms:
         baseline = study.baseline_of(arm.name)
         if arm.name == baseline:
@@ -144,7 +106,7 @@ def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explana
         mine = [known[block, arm.name] for block in blocks]
         theirs = [known[block, baseline] for block in blocks]
         overhead = paired(study, _ratios(runs, arm.name, baseline))
-        arms.append(explain_arm(arm.name, baseline, Pairing(mine, theirs), overhead))
+        arms.append(explain_arm(arm.name, baseline, Pairing(mine, theirs), overhead, logs.get(arm.name)))
     profiled = sum(each.cpu_us is not None for each in known.values())
     return Explanation(study.name, components().version, tuple(arms), profiled, len(runs.good))
 
@@ -198,32 +160,13 @@ class Pairing:
         return part_of(name, title, values) if values else None
 
 
-def part_of(name: str, title: str, values: Sequence[tuple[float, float]]) -> Part:
-    """Make a part from the (arm, baseline) values of each block."""
-    return Part(
-        name,
-        title,
-        fmean(mine for mine, _ in values),
-        fmean(theirs for _, theirs in values),
-        change([mine - theirs for mine, theirs in values]),
-    )
-
-
-def change(differences: Sequence[float]) -> Change:
-    """Mean of paired differences d, ± t(n - 1, 0.975) · s / √n (Student 1908, paired form).
-
-    Differences rather than ratios, so that parts add up, and a part that the baseline lacks has a value.
-    """
-    n, point = len(differences), fmean(differences)
-    if n < FEWEST_BLOCKS:
-        return Change(point, None, None, n, f"{counted(n, 'block')} only; an interval needs {FEWEST_BLOCKS}")
-    spread = float(np.std(differences, ddof=1))
-    reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
-    return Change(point, point - reach, point + reach, n)
-
-
-def explain_arm(arm: str, baseline: str, pairing: Pairing, overhead: Estimate) -> ArmExplanation:
+def explain_arm(
+    arm: str, baseline: str, pairing: Pairing, overhead: Estimate, log_output: Part | None = None
+) -> ArmExplanation:
     """Explain an arm from its runs and its baseline's. `overhead`: of the metric `cpu_per_operation`."""
+    if log_output is not None:
+        both = [charged(mine, theirs) for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)]
+        pairing = Pairing([mine for mine, _ in both], [theirs for _, theirs in both])
     # Sampled and counted time are different figures.
     totals = [
         (mine.total_us, theirs.total_us)
@@ -252,6 +195,7 @@ def explain_arm(arm: str, baseline: str, pairing: Pairing, overhead: Estimate) -
             if part is not None
         ),
         counts=tuple(part for part in pairing.known(lambda run: run.counts, str) if part.us or part.baseline_us),
+        log_output=log_output,
         unnamed=_unnamed(pairing.arm),
         unsampled=_unsampled(pairing.arm),
         lacks=tuple(dict.fromkeys(why for run in (*pairing.arm, *pairing.baseline) for why in run.lacks)),
@@ -286,8 +230,8 @@ def cause_of(side: CpuSide, component: str) -> str:
 
 def cause_title(cause: str, *, helpers: str = _CARRIER) -> str:
     """As reports write it. `helpers`: the programs that were seen."""
-    if cause in (HELPERS, SHIM):
-        return helpers if cause == HELPERS else "its shim"
+    if cause in (HELPERS, SHIM, LOG_OUTPUT):
+        return {HELPERS: helpers, SHIM: "its shim", LOG_OUTPUT: TITLE}[cause]
     if cause.startswith(f"{USER}:"):
         return f"the {cause.partition(':')[2]}'s own code"
     return components().title(cause)

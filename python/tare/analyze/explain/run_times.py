@@ -215,6 +215,7 @@ _COUNTERS = (
         (f"bytes through {program}", "process", "io_t0_ns", ("written_call_bytes",), f"^{target}$")
         for target, program in CARRIERS.items()
     ),
+    ("bytes of the server's log output", "process", "io_t0_ns", ("read_call_bytes",), "^shim$"),
     ("page faults of the server", "process", "stat_t0_ns", ("minor_faults", "major_faults"), r"^sut(-\d+)?$"),
     ("throttled periods of the server", "cgroup", "throttle_t0_ns", ("throttled_periods",), r"^sut(-\d+)?$"),
 )

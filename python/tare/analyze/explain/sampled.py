@@ -19,17 +19,19 @@ _NS = 1e9
 
 
 class CpuSide(StrEnum):
-    """User of CPU time. The first six make up an operation; the others do not belong to the arm.
+    """User of CPU time. The first seven make up an operation; the others do not belong to the arm.
 
     `helper`: a program that carries this arm's bytes between client and server, such as its docker-proxy. `shim`:
-    the parents of this arm's containers. `engine`: the engine's daemons, and its programs for other containers;
-    nothing tells what of their work is this arm's.
+    the parents of this arm's containers. `log`: these and the engine's daemons, as far as the arm's log output is
+    why they ran longer than beside its baseline; only the comparison tells that. `engine`: the engine's daemons,
+    and its programs for other containers; nothing tells what of their work is this arm's.
     """
 
     SERVER = "server"
     CLIENT = "client"
     HELPER = "helper"
     SHIM = "shim"
+    LOG = "log"
     KERNEL = "kernel"
     SOFTIRQ = "softirq"
     ENGINE = "engine"
@@ -38,7 +40,7 @@ class CpuSide(StrEnum):
 
 
 OF_OPERATION = (
-    CpuSide.SERVER, CpuSide.CLIENT, CpuSide.HELPER, CpuSide.SHIM, CpuSide.KERNEL, CpuSide.SOFTIRQ
+    CpuSide.SERVER, CpuSide.CLIENT, CpuSide.HELPER, CpuSide.SHIM, CpuSide.LOG, CpuSide.KERNEL, CpuSide.SOFTIRQ
 )  # fmt: skip
 _ENGINE = frozenset({"dockerd", "containerd", "podman", "engine"})
 """Daemons, and `engine`: programs of engines that no target names, such as another container's docker-proxy."""

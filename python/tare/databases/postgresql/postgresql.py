@@ -31,7 +31,19 @@ _QUERY_TIMEOUT_S = 60.0
 """A client that starts in an emulated virtual machine may take more than 10 s."""
 _SHUTDOWN_TIMEOUT_S = 3600.0
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
-SETTINGS = "SELECT json_object_agg(name, current_setting(name)) FROM pg_settings"
+SETTINGS = """
+WITH database AS (SELECT to_jsonb(d) AS known FROM pg_database AS d WHERE datname = current_database())
+SELECT json_object_agg(name, value) FROM (
+  SELECT name, current_setting(name) AS value FROM pg_settings
+  UNION SELECT 'lc_' || substr(key, 4), value FROM database, jsonb_each_text(known)
+    WHERE key IN ('datcollate', 'datctype')
+  UNION SELECT 'locale_provider', CASE known->>'datlocprovider' WHEN 'i' THEN 'icu' ELSE 'builtin' END FROM database
+    WHERE known->>'datlocprovider' <> 'c'
+  UNION SELECT 'icu_locale', value FROM database, jsonb_each_text(known)
+    WHERE key IN ('daticulocale', 'datlocale') AND value IS NOT NULL
+) AS all_of_them
+"""
+"""All settings; from version 16 on, only pg_database has those of the locale. The provider libc is left out."""
 TIDY = "VACUUM (ANALYZE); CHECKPOINT"
 
 
@@ -61,7 +73,7 @@ class PostgreSQL:
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory. Text is UTF-8 and sorts by its bytes, whatever locales the image has."""
+        """Fill an empty data directory. Text is UTF-8 and, unless the study says otherwise, sorts by its bytes."""
         argv = (
             "initdb",
             f"--pgdata={plan.data_dir}",

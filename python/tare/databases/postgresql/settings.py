@@ -11,6 +11,14 @@ from tare.databases.option_file import Setting
 from tare.errors import StudyError
 
 CHECKSUMS, SEGMENT = "data_checksums", "wal_segment_size"
+LOCALES: Mapping[str, str] = {
+    "locale_provider": "--locale-provider",
+    "icu_locale": "--icu-locale",
+    "lc_collate": "--lc-collate",
+    "lc_ctype": "--lc-ctype",
+}
+"""Setting → option of `initdb`: how text is sorted and classified."""
+_FIXED = frozenset({CHECKSUMS, SEGMENT, *LOCALES})
 """Settings that `initdb` fixes for the life of a data directory."""
 
 PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port", "ssl_cert_file", "ssl_key_file"})
@@ -28,6 +36,7 @@ DERIVED: Mapping[str, frozenset[str]] = {
     "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
     "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
     "sut.settings.huge_page_size": _SHARED_MEMORY,
+    "sut.settings.lc_ctype": frozenset({"default_text_search_config"}),
     **{
         f"sut.settings.{name}": _SHARED_MEMORY
         for name in (
@@ -51,6 +60,7 @@ _OWN = frozenset(
 )  # fmt: skip
 _OUTSIDE_DATA_DIR = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+_LOCALE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@=-]*")
 _SEGMENT = re.compile(r"(1|2|4|8|16|32|64|128|256|512|1024)MB")
 _SIZED = re.compile(r"[a-z_]*(_buffers|_mem|_size)")
 """Names of settings that are an amount of memory or disk; names with a dot belong to extensions."""
@@ -72,7 +82,7 @@ def checked(settings: Mapping[str, Setting]) -> Checked:
 
     The server ignores the case of names; only small letters are allowed here, so that no setting is given twice.
     """
-    server = {name: value for name, value in settings.items() if name not in (CHECKSUMS, SEGMENT)}
+    server = {name: value for name, value in settings.items() if name not in _FIXED}
     for name, value in server.items():
         _refuse(name)
         _render(name, value)
@@ -100,6 +110,12 @@ def _initdb(settings: Mapping[str, Setting]) -> tuple[str, ...]:
         if match is None:
             raise StudyError(f"the server setting {SEGMENT!r} must be a power of two like 64MB, not {size!r}")
         options.append(f"--wal-segsize={match.group(1)}")
+    for name, option in LOCALES.items():
+        if (locale := settings.get(name)) is None:
+            continue
+        if not isinstance(locale, str) or not _LOCALE.fullmatch(locale):
+            raise StudyError(f"the server setting {name!r} must be a name such as C, en-US or icu, not {locale!r}")
+        options.append(f"{option}={locale}")
     return tuple(options)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.explain.explanation import ArmExplanation, Part
+from tare.analyze.explain.explanation import ArmExplanation
+from tare.analyze.explain.parts import Part
 from tare.report.charts.theme import INK, MUTED, Axis, Frame, Scale, of_rows, themed
 from tare.report.explain.words import sentence
 from tare.report.plain import distinct

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.explain.components import components
-from tare.analyze.explain.explanation import ArmExplanation, Explanation, Part
+from tare.analyze.explain.explanation import ArmExplanation, Explanation
+from tare.analyze.explain.parts import Part
 from tare.report.entries import Added, Entries, Shape
 from tare.report.explain.words import notes, sentence
 from tare.traps.met import Met

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from tare.analyze.explain.explanation import ArmExplanation, Explanation, Part
+from tare.analyze.explain.explanation import ArmExplanation, Explanation
+from tare.analyze.explain.parts import Part
 from tare.report.explain.words import (
     LEAST_POINTS,
     READING,
@@ -76,6 +77,7 @@ def _in_full(console: Console, arm: ArmExplanation) -> None:
             "by side and component",
             _without_negligible(arm, sorted(arm.cells, key=lambda part: -part.change.added_us)),
         ),
+        ("the engine's daemons and its shims", [] if arm.log_output is None else [arm.log_output]),
         ("waiting", arm.waits),
         ("time of all CPUs", [part for part in (arm.whole, *arm.rest) if part is not None]),
     ]

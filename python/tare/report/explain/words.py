@@ -11,7 +11,8 @@ from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 
 if TYPE_CHECKING:
-    from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
+    from tare.analyze.explain.explanation import ArmExplanation, Explanation
+    from tare.analyze.explain.parts import Change, Part
 
 _NAMED = 3
 """Parts that a sentence names before it says `other`."""
@@ -32,11 +33,11 @@ def sentence(arm: ArmExplanation, *, named: int = _NAMED) -> str:
     if total is None or total.baseline_us <= 0:
         if not known:
             return f"{name}: CPU time per operation is unknown{_because(arm)}"
-        return f"{name}: {_overhead(arm)}{_doubt(arm)}{_because(arm)}"
+        return f"{name}: {_overhead(arm)}{_doubt(arm)}{_logged(arm)}{_because(arm)}"
     all_of_it = f"with client and kernel {_points(total.change.added_us, total, signed=True)} points"
     shown = f"{_overhead(arm)}; {all_of_it}" if known else f"CPU per operation {all_of_it}"
     if not arm.causes:
-        shown += ", by the kernel's counters"
+        shown += f", by the kernel's counters{_logged(arm)}"
     elif named_parts := _of_which(arm, total, named):
         shown += f": {named_parts}"
     return f"{name}: {shown}{_doubt(arm)}{_waiting(arm, total)}"
@@ -50,6 +51,12 @@ def _overhead(arm: ArmExplanation) -> str:
 
 def _doubt(arm: ArmExplanation) -> str:
     return "; not shown to differ from zero" if _not_shown(arm) else ""
+
+
+def _logged(arm: ArmExplanation) -> str:
+    """Say what log output adds, where no samples show it as a cause."""
+    part = arm.log_output
+    return "" if part is None else f"; {part.title} {added(part.change)} µs more in the engine"
 
 
 def _because(arm: ArmExplanation) -> str:

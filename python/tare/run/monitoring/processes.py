@@ -17,14 +17,16 @@ from tare.sites.local import own_process
 from tare.sites.process import named
 from tare.study.values import OWN_ADDRESS, POD_NETWORKS, ROOTLESS_NETWORKS, NetworkKind
 
-_DAEMONS = ("dockerd", "containerd", "podman")
+DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
 _USERS = {name: hop.value for name, hop in CARRIERS.items() if hop is not Hop.DOCKER_PROXY}
 """Process name → name in traces, for programs that carry connections to containers without root."""
 _SHIMS = ("containerd-shim", "conmon")
 """What an engine leaves as the parent of a container's first process; the kernel cuts command names at 15
 letters."""
-ENGINE = frozenset({*_DAEMONS, "shim", "client-shim"})
+SHIM = "shim"
+"""Name in traces of the parent of a SUT's container."""
+ENGINE = frozenset({*DAEMONS, SHIM, "client-shim"})
 """Names in traces of what an engine keeps running for its containers, docker-proxies aside."""
 _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS)
 
@@ -37,10 +39,10 @@ def processes_on(
     `storages`: processes that serve the servers' data. `with_tare`: tare runs on this host.
     """
     try:
-        running = named(host, (*_DAEMONS, _PROXY, *_USERS))
+        running = named(host, (*DAEMONS, _PROXY, *_USERS))
     except TareError:
         running = {}  # no pgrep: the engine's processes cannot be identified
-    daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in _DAEMONS]
+    daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in DAEMONS]
     others = (*daemons, *([WatchedProcess("tare", own_process().pid)] if with_tare else ()))
     servers = [watched for name, instance in sut.items() for watched in processes_of(host, name, instance)]
     proxies = [
@@ -78,7 +80,7 @@ def processes_of(host: Host, name: str, instance: Instance) -> tuple[WatchedProc
     return (
         (watched,)
         if shim is None
-        else (watched, WatchedProcess("shim" if re.match(OF_SUT, name) else f"{name}-shim", shim))
+        else (watched, WatchedProcess(SHIM if re.match(OF_SUT, name) else f"{name}-shim", shim))
     )
 
 

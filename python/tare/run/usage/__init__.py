@@ -8,6 +8,7 @@ from tare.record.trace import Traces
 from tare.record.turns import Measured, Turns
 from tare.record.usage import Usage
 from tare.run.usage.disk import disk_limit_in, disk_use_in, sut_io_in
+from tare.run.usage.engine import engine_cpu_in, output_in
 from tare.run.usage.saturation import saturation_in
 from tare.run.usage.turns import in_turns
 
@@ -31,5 +32,7 @@ def with_traces(
         sut_io_source=moved.source,
         saturation=saturation_in(traces, usage, phase),
         disk=disk_use_in(traces, phase),
+        engine_cpu_s=engine_cpu_in(traces, phase),
+        sut_output_bytes=output_in(traces, phase),
         disk_limit=disk_limit_in(traces, usage.load or whole, disk_limit_per_s),
     )

@@ -10,7 +10,8 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import Estimate, analyze
 from tare.analyze.explain.components import DAEMONS, USER
-from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
+from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, explain, explain_arm
+from tare.analyze.explain.parts import change
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait

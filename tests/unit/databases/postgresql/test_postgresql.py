@@ -11,7 +11,7 @@ import pytest
 
 from tare.databases import Secrets, ServerPlan
 from tare.databases.postgresql.postgresql import PostgreSQL, parse_settings, verifier
-from tare.databases.postgresql.settings import DERIVED, PER_RUN, checked
+from tare.databases.postgresql.settings import DERIVED, PER_RUN, Checked, checked
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -84,6 +84,9 @@ def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
     assert argv[-2:] == ("--data-checksums", "--wal-segsize=64")
     assert "wal_segment_size" not in DATABASE.serve(replace(PLAN, settings=settings)).files["postgresql.conf"]
     assert checked({"data_checksums": False}).initdb == ()
+    locale: dict[str, str | bool] = {"lc_collate": "C.UTF-8", "locale_provider": "icu", "icu_locale": "en-US"}
+    options = ("--locale-provider=icu", "--icu-locale=en-US", "--lc-collate=C.UTF-8")
+    assert checked(locale) == Checked(options, {})
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,8 @@ def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
         ({"work_mem": "1\nport = 1"}, "printable ASCII"),
         ({"data_checksums": "yes"}, "true or false"),
         ({"wal_segment_size": "17MB"}, "power of two"),
+        ({"lc_collate": "C --pwfile=/x"}, "must be a name"),
+        ({"icu_locale": ""}, "must be a name"),
     ],
 )
 def test_settings_that_no_study_may_make(settings: dict[str, str | int], message: str) -> None:

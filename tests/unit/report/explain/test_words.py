@@ -9,7 +9,8 @@ import pytest
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.explain.components import DAEMONS
-from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
+from tare.analyze.explain.explanation import ArmExplanation, Explanation
+from tare.analyze.explain.parts import Change, Part
 from tare.report.explain import json_file, terminal
 from tare.report.explain.words import notes, sentence
 
@@ -48,11 +49,18 @@ def arm(causes: Sequence[Part] = CAUSES, waits: Sequence[Part] = (), **changes: 
         whole=part("machine", 210.0, 200.0),
         rest=(part("idle CPUs", 80.0, 90.0),),
         counts=(part("context switches", 2.0, 2.0),),
+        log_output=None,
         unnamed=0.012,
         unsampled=0.02,
         lacks=(),
     )
     return replace(made, **changes)
+
+
+def test_without_stacks_the_sentence_says_what_log_output_adds() -> None:
+    logged = arm(causes=(), log_output=part("log output", 30.0, 10.0))
+    assert "by the kernel's counters; log output +20 [" in sentence(logged)
+    assert "log output" not in sentence(arm(log_output=part("log output", 30.0, 10.0)))
 
 
 def test_the_sentence_names_the_largest_parts_and_what_is_left() -> None:
