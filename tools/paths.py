@@ -19,11 +19,10 @@ _COUNTED = ("tx_packets", "rx_packets", "tcp_segments_retransmitted")
 
 def proof(record: RunRecord) -> Iterator[str]:
     """The lines of one run; nothing where its path was not seen, or server and client shared a host."""
-    path, between = record.path, record.between or {}
-    if path is None or path.wire is None or not between:
+    path, between = record.path, record.between
+    if path is None or path.wire is None or between is None:
         return
     yield f"{record.arm}: {' then '.join(hop for hop in (path.client_hop, path.hop) if hop)}"
-    sides = between.get("sides") or {}
     wire = path.wire
     for side, words, at, namespace in (
         (
@@ -35,15 +34,14 @@ def proof(record: RunRecord) -> Iterator[str]:
         ("server", f"sees {_at(path.server_sees)}", (wire.server_host, wire.server_device), path.server_namespace),
     ):
         host, device = at
-        seen = sides.get("sut" if side == "server" else side) or {}
-        counted = seen.get("counters") or {}
+        route = between.route_of("sut" if side == "server" else side)
+        counted = (route and route.counters) or {}
         sent, got, again = (counted.get(name) for name in _COUNTED)
         yield f"  {side} on {host}: {words}, network namespace {namespace},"
         yield f"    {device} sent {sent} and got {got} packets, {again} segments sent again"
-    before = between["before"]
-    trip, clocks = before["round_trip"], before["clocks"]
-    apart, bound = 1e6 * clocks["offset_s"], 1e6 * clocks["bound_s"]
-    yield f"  wire: {1e6 * trip['median_s']:.0f} µs idle round trip; clocks {apart:+.1f} µs apart, ± {bound:.1f} µs"
+    trip, clocks = between.before.round_trip, between.before.clocks
+    apart, bound = 1e6 * clocks.offset_s, 1e6 * clocks.bound_s
+    yield f"  wire: {1e6 * trip.median_s:.0f} µs idle round trip; clocks {apart:+.1f} µs apart, ± {bound:.1f} µs"
 
 
 def _at(endpoint: Endpoint | None) -> str:
@@ -59,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     unproved = [arm for arm, record in first.items() if not list(proof(record))]
     for arm in sorted(first):
         print("\n".join(proof(first[arm])))
-    one_kernel = any((record.between or {}).get("one_boot") for record in records)
+    one_kernel = any(record.between and record.between.one_boot for record in records)
     if one_kernel:
         print("Both hosts run one kernel: these figures are not of two machines.")
     for arm in unproved:

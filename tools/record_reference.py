@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tare.deployments import Endpoint
+from tare.record.between import Between, Link, Offset, RoundTrip, Route, Sounding, Throughput
 from tare.record.chronicle import ServerEvent, ServerReport
 from tare.record.duet import DuetTimes, SwapHalf
 from tare.record.engine_facts import EngineFacts
@@ -85,6 +86,15 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
             ("disk_limit.", DiskLimit),
         ),
         "`duet`": (("", DuetTimes), ("halves[].", SwapHalf)),
+        "`between`": (
+            ("", Between),
+            ("before.", Sounding),
+            ("before.clocks.", Offset),
+            ("before.round_trip.", RoundTrip),
+            ("throughput.", Throughput),
+            ("sides.SIDE.", Route),
+            ("links[].", Link),
+        ),
     },
 }
 """Page → heading → the types that its table shows, in order."""

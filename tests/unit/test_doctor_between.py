@@ -8,14 +8,12 @@ from typing import Any
 
 from tare.doctor import Verdict
 from tare.doctor.between import between_lines, offloads
-from tare.run.between.clocks import Offset
-from tare.run.between.sounding import Between, RoundTrip, Sounding, Throughput
-from tare.run.between.wire import Side
+from tare.record.between import Between, Offset, RoundTrip, Route, Sounding, Throughput
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost
 
-SIDE = Side(device="eth1", source="192.168.7.2", gateway=None, mtu=1500, speed_mbit=10_000, qdisc="mq")
+SIDE = Route(device="eth1", source="192.168.7.2", gateway=None, mtu=1500, speed_mbit=10_000, qdisc="mq")
 OTHER = replace(SIDE, source="192.168.7.3")
 GOOD = Between(
     sut="db",
@@ -31,7 +29,7 @@ ETHTOOL = (
 )
 
 
-def lines_of(between: Between = GOOD, sut: Side = SIDE, client: Side = OTHER) -> dict[str, tuple[Verdict, str]]:
+def lines_of(between: Between = GOOD, sut: Route = SIDE, client: Route = OTHER) -> dict[str, tuple[Verdict, str]]:
     lines = between_lines(between, {"sut": sut, "client": client}, {"sut": "GRO on", "client": None})
     return {line.name: (line.verdict, line.found) for line in lines}
 
@@ -61,7 +59,7 @@ def test_what_spoils_results_is_a_warning() -> None:
 
 
 def test_no_route_is_no_study() -> None:
-    nowhere = Side(None, None, None, None, None, None)
+    nowhere = Route(None, None, None, None, None, None)
     assert lines_of(client=nowhere)["route of load"][0] is Verdict.CANNOT
 
 

@@ -102,8 +102,8 @@ def machines_of(runs: Runs) -> Machines | None:
     first = next((run.between for run in runs.good.values() if run.between is not None), None)
     if estimate is None or first is None:
         return None
-    own, other = (first["client"], first["sut"]) if first.get("swapped") else (first["sut"], first["client"])
-    return Machines(str(own), str(other), estimate)
+    own, other = (first.client, first.sut) if first.swapped else (first.sut, first.client)
+    return Machines(own, other, estimate)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from tare.analyze.numbers import number_at
 from tare.record.run_record import RunRecord
 from tare.store.files import raw_name
 
@@ -31,25 +29,20 @@ class OtherHost:
 
 def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
     """Hosts of further nodes, then the client's; empty if one host had all roles."""
-    between, hosts = record.between or {}, list[OtherHost]()
-    ahead_s = {
-        link["asks"]: number_at(link, ("before", "clocks", "offset_s"))
-        for link in between.get("links") or ()
-        if link["answers"] == between.get("sut")
-    }
-    for of, node in list((record.nodes or {}).items())[1:]:
-        if (ahead := ahead_s.get(node.on)) is not None:
-            hosts.append(OtherHost(of, str(node.on), ahead))
-    offset_s = number_at(between, ("before", "clocks", "offset_s"))
-    if offset_s is not None:
-        hosts.append(OtherHost(_CLIENT, str(between.get("client", _CLIENT)), offset_s))
-    return tuple(hosts)
+    if record.between is None:
+        return ()
+    ahead_s = record.between.ahead_s
+    nodes = [(of, node.on) for of, node in list((record.nodes or {}).items())[1:]]
+    return tuple(
+        OtherHost(of, name, ahead_s[name])
+        for of, name in (*nodes, (_CLIENT, record.between.client))
+        if name is not None and name in ahead_s
+    )
 
 
 def named_hosts(record: RunRecord) -> Mapping[str, str]:
     """Side or node → its host; empty if one host had all roles."""
-    between: Mapping[str, Any] = record.between or {}
-    if not between.get("sut"):
+    if record.between is None:
         return {}
     nodes = {name: node.on for name, node in (record.nodes or {}).items() if node.on}
-    return {**(nodes or {"sut": str(between["sut"])}), _CLIENT: str(between.get("client"))}
+    return {**(nodes or {"sut": record.between.sut}), _CLIENT: record.between.client}

@@ -179,7 +179,7 @@ class Runs:
     @cached_property
     def _server_hosts(self) -> Mapping[int, str]:
         """Block → host of the server, if two hosts are recorded."""
-        return {block: str(run.between["sut"]) for (block, _), run in self.good.items() if run.between is not None}
+        return {block: run.between.sut for (block, _), run in self.good.items() if run.between is not None}
 
     @cached_property
     def _sites(self) -> Mapping[int, str | None]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.errors import TareError
+from tare.record.between import Between, Link, RoundTrip, Route, Throughput
 from tare.run.between.clocks import SiteClock
-from tare.run.between.sounding import Between, Link, RoundTrip, Throughput, Wire
-from tare.run.between.wire import Side
+from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.sites import Host
 from tare.sites.connected import ConnectedSite
@@ -45,7 +45,7 @@ def wire_lines(found: ConnectedSite) -> tuple[Line, ...]:
 
 
 def between_lines(
-    between: Between, sides: Mapping[str, Side], features: Mapping[str, str | None]
+    between: Between, sides: Mapping[str, Route], features: Mapping[str, str | None]
 ) -> Iterator[Line]:
     """Lines on the wires between hosts. `features`: offloads of each side, as text."""
     if between.one_boot:
@@ -72,7 +72,7 @@ def between_lines(
 
 
 def _named(between: Between) -> Mapping[str, str]:
-    """Side, or further node → its host; the client's host is last.
+    """Route, or further node → its host; the client's host is last.
 
     A further node is the asking end of the link to the first.
     """
@@ -123,7 +123,7 @@ def _throughput(throughput: Throughput) -> Line:
     )
 
 
-def _route(name: str, address: str, side: Side) -> Line:
+def _route(name: str, address: str, side: Route) -> Line:
     title = f"route of {name}"
     if side.device is None:
         return cannot(

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, ValidatorFunctionWrapHandler, WrapValidator
 
+from tare.record.between import Between
 from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
@@ -139,8 +140,8 @@ class RunRecord(Strict):
     """Settings read back from the server."""
     parity: Parity
     """What was in force around both sides."""
-    between: Mapping[str, Any] | None = None
-    """Measurements between the hosts, a `run.between.sounding.Between`; `None` on a single host."""
+    between: Between | None = None
+    """Measurements between the hosts; `None` on a single host."""
     path: NetworkPath | None
     """How the client's traffic reached the server, from the sockets of both sides."""
     nodes: Mapping[str, NodeFacts] | None = None
@@ -185,7 +186,7 @@ class RunRecord(Strict):
     @property
     def is_swapped(self) -> bool:
         """Whether server and client ran on the host that the sites file gives to the other."""
-        return bool((self.between or {}).get("swapped", False))
+        return self.between is not None and self.between.swapped
 
     def share_of(self, time: PhaseTime) -> float:
         """Return the seconds of a phase that count as this run's."""

@@ -72,7 +72,7 @@ def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:
         read_trace(path) if is_trace(path) else None,
         _observed(raw(record, _MONITORS)),
         tuple(further),
-        one_kernel=bool((record.between or {}).get("one_boot")),
+        one_kernel=record.between is not None and record.between.one_boot,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.integration.hosts.meanwhile import once
-from tests.unit.record.parts import as_tree
+from tests.unit.record.parts import as_tree, received_by
 
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
@@ -182,9 +182,9 @@ def test_a_ring_over_three_hosts_is_measured_and_each_node_s_host_is_told(
         assert [node.on for node in nodes.values()] == [host.name for host in servers]
         assert all(node.effective for node in nodes.values())
         assert record.between is not None
-        assert record.between["client"] == client.name
+        assert record.between.client == client.name
         for side in ("sut", "sut-2", "sut-3", "client"):
-            assert record.between["sides"][side]["counters"]["rx_packets"] > 100
+            assert received_by(record.between, side) > 100
 
 
 def test_the_way_to_each_node_and_between_nodes_is_proved_on_both_hosts(

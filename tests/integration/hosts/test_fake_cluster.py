@@ -78,15 +78,16 @@ def test_each_node_has_a_host_and_all_of_it_is_in_the_record(one_run: OneRun) ->
 
     between = record.between
     assert between is not None
-    asked = {(link["asks"], link["answers"]) for link in between["links"]}
+    asked = {(link.asks, link.answers) for link in between.links}
     one, two, three = (host.name for host in servers)
     assert asked == {(client.name, two), (client.name, three), (two, one), (three, one), (three, two)}
-    for link in between["links"]:
-        assert abs(link["after"]["clocks"]["offset_s"]) <= link["after"]["clocks"]["bound_s"]
-        assert link["route"]["device"] == "wire0"
-        assert link["throughput"]["to_sut"] > 1e6
-    assert set(between["sides"]) == {"sut", "sut-2", "sut-3", "client"}
-    assert between["one_boot"] is True
+    for link in between.links:
+        assert link.after is not None
+        assert abs(link.after.clocks.offset_s) <= link.after.clocks.bound_s
+        assert link.route.device == "wire0"
+        assert link.throughput.to_sut > 1e6
+    assert set(between.sides or {}) == {"sut", "sut-2", "sut-3", "client"}
+    assert between.one_boot is True
 
     assert set(record.monitors or {}) == {"probe", "sut-2-host", "sut-3-host", "client-host"}
     usage = as_tree(record.usage)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.hosts.namespace_host import NamespaceHost
+from tests.unit.record.parts import received_by
 
 from tare.deployments.fake import FakeDeployment
 from tare.images import Image, ImageConfig
@@ -97,9 +98,10 @@ def test_a_run_between_two_hosts_has_its_clocks_wire_and_both_traces(
     assert record.outcome.reason is None
     between = record.between
     assert between is not None
-    assert between["one_boot"] is True
-    assert abs(between["after"]["clocks"]["offset_s"]) <= between["after"]["clocks"]["bound_s"]
-    assert between["sides"]["sut"]["counters"]["rx_packets"] > 100
+    assert between.one_boot is True
+    assert between.after is not None
+    assert abs(between.after.clocks.offset_s) <= between.after.clocks.bound_s
+    assert received_by(between, "sut") > 100
     assert set(record.monitors or {}) == {"probe", "client-host"}
     for host in pair:
         assert hosts.ssh(host, "ls", "/var/lib/tare/work").stdout == ""

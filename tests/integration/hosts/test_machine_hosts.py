@@ -13,6 +13,7 @@ import pytest
 from tests.integration.hosts import machine_hosts
 from tests.integration.hosts.machine_hosts import AHEAD_S, MachineHost
 from tests.integration.hosts.meanwhile import once
+from tests.unit.record.parts import received_by
 
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
@@ -117,10 +118,11 @@ def test_two_kernels_are_two_hosts_on_one_clock(both: tuple[MachineHost, Machine
     for record in played.records:
         between = record.between
         assert between is not None
-        assert between["one_boot"] is False
-        before, after = between["before"]["clocks"], between["after"]["clocks"]
-        assert abs(after["offset_s"] - before["offset_s"]) <= before["bound_s"] + after["bound_s"] + 0.01
-        assert between["sides"]["sut"]["counters"]["rx_packets"] > 100
+        assert between.one_boot is False
+        assert between.after is not None
+        before, after = between.before.clocks, between.after.clocks
+        assert abs(after.offset_s - before.offset_s) <= before.bound_s + after.bound_s + 0.01
+        assert received_by(between, "sut") > 100
         assert set(record.monitors or {}) == {"probe", "client-host"}
     assert_nothing_left(both)
 

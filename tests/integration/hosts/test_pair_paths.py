@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.hosts import test_two_hosts as two
 from tests.integration.hosts.namespace_host import NamespaceHost
+from tests.unit.record.parts import received_by
 
 from tare.record.network_path import Hop
 from tare.record.run_record import RunRecord
@@ -100,14 +101,15 @@ def test_a_container_on_macvlan_is_reached_at_an_address_of_its_own(
 ) -> None:
     del setups
     records = measured(engine_pair, tmp_path / "staging", "plain", "own")
-    path, plain, between = records["own"].path, records["plain"].path, records["own"].between or {}
+    path, plain, between = records["own"].path, records["plain"].path, records["own"].between
     assert path is not None
     assert plain is not None
     assert path.hop is Hop.MACVLAN
     assert path.client_dialled is not None
     assert path.client_dialled.address.endswith(".102")
     assert path.server_namespace != plain.server_namespace
-    assert between["sides"]["sut"]["counters"]["rx_packets"] > 1000
+    assert between is not None
+    assert received_by(between, "sut") > 1000
     assert hosts.ssh(engine_pair[0], "docker", "network", "ls", "-q", "--filter", "driver=macvlan").stdout == ""
 
 

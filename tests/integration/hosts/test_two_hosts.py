@@ -17,10 +17,10 @@ from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.between import Between
 from tare.record.network_path import Wire
 from tare.record.run_record import RunRecord
 from tare.run.between.site import Home, Reached, refuse_between, site_machine
-from tare.run.between.sounding import Between
 from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
 from tare.run.resume import StudyState
@@ -152,30 +152,31 @@ def test_the_path_is_proved_from_the_sockets_of_both_hosts(
 def test_the_interfaces_counters_show_that_they_carried_the_run(records: Made) -> None:
     for record in records[0].values():
         assert record.between is not None
-        sides = record.between["sides"]
-        sent, got = sides["client"]["counters"], sides["sut"]["counters"]
-        assert sent["tx_packets"] > 1000
+        sides = record.between.sides or {}
+        sent, got = sides["client"].counters or {}, sides["sut"].counters or {}
+        assert (sent["tx_packets"] or 0) > 1000
         assert got["rx_packets"] == pytest.approx(sent["tx_packets"], rel=0.05)
-        assert sides["sut"]["mtu"] == 1500
+        assert sides["sut"].mtu == 1500
 
 
 def test_the_wire_is_sounded_before_and_after(records: Made) -> None:
     for record in records[0].values():
         between = record.between
         assert between is not None
-        for when in ("before", "after"):
-            trip = between[when]["round_trip"]
-            assert 0 < trip["least_s"] <= trip["median_s"] < 0.1
-        assert between["throughput"]["to_sut"] > 1e6
-        assert between["one_boot"] is True
+        assert between.after is not None
+        for seen in (between.before, between.after):
+            assert 0 < seen.round_trip.least_s <= seen.round_trip.median_s < 0.1
+        assert between.throughput is not None
+        assert between.throughput.to_sut > 1e6
+        assert between.one_boot is True
 
 
 def test_clocks_that_are_one_are_found_so_within_their_bound(records: Made) -> None:
     for record in records[0].values():
         assert record.between is not None
-        for when in ("before", "after"):
-            clocks = record.between[when]["clocks"]
-            assert abs(clocks["offset_s"]) <= clocks["bound_s"] < 0.005
+        assert record.between.after is not None
+        for seen in (record.between.before, record.between.after):
+            assert abs(seen.clocks.offset_s) <= seen.clocks.bound_s < 0.005
 
 
 def test_both_hosts_are_traced_whole_each_with_its_own_side(records: Made) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
-from tests.unit.record.parts import with_parts
+from tests.unit.record.parts import between, with_parts
 
 from tare.analyze.quantities import QuantityRow, WatchedTrace, quantities
 from tare.analyze.statistics.intervals import paired_log_ratio_t
@@ -251,6 +251,6 @@ def test_the_client_s_host_is_no_part_of_it_and_one_kernel_is_counted_once(
         assert table is not None
         kept = table.with_columns(kept=pl.lit(value=True))
         kept.write_parquet(tmp_path / "monitors" / f"{name}.parquet")
-    made = [run.model_copy(update={"between": {"one_boot": one_boot}}) for run in records()]
+    made = [run.model_copy(update={"between": between(one_boot=one_boot)}) for run in records()]
     report = with_quantities(build_report(study(), made), made, lambda _, name: tmp_path / name)
     assert one(report.quantities, "io_ovh_w", "iostat").value.mean == written

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tare.record.between import Between, Offset, RoundTrip, Route, Sounding
 from tare.record.measurement import Measurement
 from tare.record.run_record import RunRecord
 
@@ -43,3 +44,27 @@ def as_tree(part: Any) -> Mapping[str, Any]:
             _trees.clear()
         _trees[id(part)] = part, asdict(part)
     return _trees[id(part)][1]
+
+
+def sounding(offset_s: float = 0.0) -> Sounding:
+    """Of two hosts, one of whose clocks is ahead."""
+    return Sounding(Offset(offset_s, 1e-5, 0.0), 0.0, RoundTrip(4e-5, 5e-5, 200, 0))
+
+
+def route(**facts: Any) -> Route:
+    """A way to another host."""
+    return Route(**{**dict.fromkeys(("device", "source", "gateway", "mtu", "speed_mbit", "qdisc")), **facts})
+
+
+def between(sut: str = "a", client: str = "c", **more: Any) -> Between:
+    """Of a run between two hosts."""
+    own = {"addresses": {}, "one_boot": False, "tare_bound_s": 1e-5, "before": sounding()}
+    return Between(**{"sut": sut, "client": client, **own, **more})
+
+
+def received_by(hosts: Between, side: str) -> int:
+    """Packets that the interface of a side's host received in the measure phase."""
+    seen = hosts.route_of(side)
+    assert seen is not None
+    assert seen.counters is not None
+    return seen.counters["rx_packets"] or 0

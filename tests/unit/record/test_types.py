@@ -16,9 +16,7 @@ from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 
 UNTYPED = {
-    "RunRecord": {
-        "between", "settings",
-    },
+    "RunRecord": {"settings"},
     "Observation": {"containerd", "guest", "pod"},
 }  # fmt: skip
 """Type of a record → its parts that cross the stages as `Mapping[str, Any]`."""

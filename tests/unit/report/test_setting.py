@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import between
 
 from tare.record.host_facts import HostFacts
 from tare.record.node import NodeFacts
@@ -209,7 +210,7 @@ def test_one_image_on_both_sides_is_told_once() -> None:
 def test_the_host_of_each_node_and_of_the_client_is_named_with_its_facts() -> None:
     places = (("sut-1", "a", "6.1"), ("sut-2", "b", "6.2"))
     nodes = {name: NodeFacts(on=host, host=HostFacts(kernel=kernel)) for name, host, kernel in places}
-    fields = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": HostFacts(kernel="6.3")}
+    fields = {"between": between(), "nodes": nodes, "client_host": HostFacts(kernel="6.3")}
     records = [record.model_copy(update=fields) for record in synthetic.records()]
     setting = setting_of(synthetic.study(), records)
     assert texts(setting.hosts) == {"sut-1": [("a", ())], "sut-2": [("b", ())], "client": [("c", ())]}

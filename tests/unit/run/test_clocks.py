@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.errors import RunFailed
+from tare.record.between import Offset
 from tare.run.between.clocks import (
     MOST_BOUND_S,
     MOST_DRIFT,
     Exchange,
-    Offset,
     SiteClock,
     disagreement,
     interpolated,

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import between
 
 from tare.errors import StudyError
 from tare.run.between.same_hosts import refuse_other_hosts
@@ -14,8 +15,8 @@ from tare.sites.fake import FakeHost
 
 
 def made(site: str | None = "rack", *, sut: str = "db", client: str = "load", ok: bool = True, **more: Any) -> Any:
-    between = None if site is None else {"sut": sut, "client": client, **more}
-    return SimpleNamespace(site=site, between=between, nodes=None, outcome=SimpleNamespace(ok=ok))
+    hosts = None if site is None else between(sut, client, **more)
+    return SimpleNamespace(site=site, between=hosts, nodes=None, outcome=SimpleNamespace(ok=ok))
 
 
 def rack(sut: str = "db", client: str = "load", name: str | None = "rack", nodes: tuple[str, ...] = ()) -> Site:

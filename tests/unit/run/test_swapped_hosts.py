@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import between, route
 from tests.unit.run.conftest import Rig, a_rig, make_plan
 from tests.unit.run.parity.test_compare import record, study
 
@@ -47,55 +48,51 @@ def test_the_server_stands_on_the_other_host_in_every_even_block(rig: Rig) -> No
     assert places == {(1, ("sut", "h1"), ("client", "h2")), (0, ("sut", "h2"), ("client", "h1"))}
 
 
-def between(arm: str, block: int, *, swapped: bool, **changes: Any) -> RunRecord:
+def measured(arm: str, block: int, *, swapped: bool, **changes: Any) -> RunRecord:
     own, other = ("h2", "h1") if swapped else ("h1", "h2")
     facts = {"h1": {"thp": "always", "kernel": "6.1"}, "h2": {"thp": "never", "kernel": "6.2"}}
     addresses = {"h1": "10.0.0.2", "h2": "10.0.0.21"}
-    sides = {"h1": {"device": "eth0", "mtu": 1500}, "h2": {"device": "eth1", "mtu": 1500}}
+    sides = {"h1": route(device="eth0", mtu=1500), "h2": route(device="eth1", mtu=1500)}
     fields = {
         "host": facts[own],
         "client_host": facts[other],
-        "between": {
-            "sut": own,
-            "client": other,
-            "addresses": addresses,
-            "swapped": swapped,
-            "sides": {"sut": sides[own], "client": sides[other]},
-        },
+        "between": between(
+            own, other, addresses=addresses, swapped=swapped, sides={"sut": sides[own], "client": sides[other]}
+        ),
         "effective": {"bind_address": addresses[own], "size": "1"},
     }
     return record(arm, block=block, **{**fields, **changes})
 
 
 def test_hosts_that_have_changed_parts_are_held_against_themselves() -> None:
-    first = between("bare", 1, swapped=False)
-    assert differences(study(), first, between("bare", 2, swapped=True)) == ()
-    changed = between("bare", 2, swapped=True, client_host={"thp": "madvise", "kernel": "6.1"})
+    first = measured("bare", 1, swapped=False)
+    assert differences(study(), first, measured("bare", 2, swapped=True)) == ()
+    changed = measured("bare", 2, swapped=True, client_host={"thp": "madvise", "kernel": "6.1"})
     (unlike,) = differences(study(), first, changed)
     assert str(unlike) == ("host: transparent huge pages of the client's host: always in bare, madvise in bare")
 
 
 def test_the_server_s_own_address_may_change_and_no_other_setting() -> None:
-    first = between("bare", 1, swapped=False)
-    other = between("bare", 2, swapped=True, effective={"bind_address": "10.0.0.21", "size": "2"})
+    first = measured("bare", 1, swapped=False)
+    other = measured("bare", 2, swapped=True, effective={"bind_address": "10.0.0.21", "size": "2"})
     assert [each.name for each in differences(study(), first, other)] == ["variable size"]
-    elsewhere = between("bare", 2, swapped=True, effective={"bind_address": "10.0.0.210", "size": "1"})
+    elsewhere = measured("bare", 2, swapped=True, effective={"bind_address": "10.0.0.210", "size": "1"})
     assert [each.name for each in differences(study(), first, elsewhere)] == ["variable bind_address"]
-    same = between("bare", 3, swapped=False, effective={"bind_address": "10.0.0.3", "size": "1"})
+    same = measured("bare", 3, swapped=False, effective={"bind_address": "10.0.0.3", "size": "1"})
     assert [each.name for each in differences(study(), first, same)] == ["variable bind_address"]
 
 
 def test_hosts_that_keep_their_parts_are_compared_as_ever() -> None:
-    first = between("bare", 1, swapped=False)
-    moved = between("bare", 3, swapped=False, host={"thp": "never", "kernel": "6.2"})
+    first = measured("bare", 1, swapped=False)
+    moved = measured("bare", 3, swapped=False, host={"thp": "never", "kernel": "6.2"})
     names = {each.name for each in differences(study(), first, moved)}
     assert names == {"host: transparent huge pages", "host: kernel"}
 
 
 def test_within_a_block_hosts_never_change(rig: Rig) -> None:
     del rig
-    known = References([between("bare", 1, swapped=False)])
-    (unlike,) = known.differences(study(), between("host", 1, swapped=True), server=_server())
+    known = References([measured("bare", 1, swapped=False)])
+    (unlike,) = known.differences(study(), measured("host", 1, swapped=True), server=_server())
     assert str(unlike) == "the SUT's host in block 1: h1 in bare, h2 in host"
 
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tare.run.between.sounding import Throughput, Wire, clock_of
+from tare.record.between import Throughput
+from tare.run.between.sounding import Wire, clock_of
 from tare.run.clock import SystemClock
 from tare.sites.abilities import NetworkProbe
 from tare.sites.fake import FakeHost

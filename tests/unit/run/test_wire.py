@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tare.errors import RunFailed
+from tare.record.between import Route
 from tare.run.between.by_program import SOUNDER, sounder_of
 from tare.run.between.sounder import ahead_ns
-from tare.run.between.wire import Side, counters, growth, side_of, tcp_counters
+from tare.run.between.wire import counters, growth, route_to, tcp_counters
 from tare.run.clock import SystemClock
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -56,12 +57,12 @@ def test_a_side_is_the_kernels_own_choice_of_route() -> None:
         },
         files={"/sys/class/net/wire0/mtu": b"1500\n", "/sys/class/net/wire0/speed": b"-1\n"},
     )
-    assert side_of(host, "10.213.8.3") == Side("wire0", "10.213.8.2", "10.0.0.1", 1500, None, "tbf")
+    assert route_to(host, "10.213.8.3") == Route("wire0", "10.213.8.2", "10.0.0.1", 1500, None, "tbf")
 
 
 def test_without_a_route_a_side_is_unknown() -> None:
     unreachable = Completed((), 2, b"", b"RTNETLINK answers: Network is unreachable\n")
-    assert side_of(FakeHost(answers={("ip",): unreachable}), "10.9.9.9").device is None
+    assert route_to(FakeHost(answers={("ip",): unreachable}), "10.9.9.9").device is None
 
 
 def test_a_host_without_an_agent_sounds_by_a_program_and_leaves_nothing(tmp_path: Path) -> None:

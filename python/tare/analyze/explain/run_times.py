@@ -67,7 +67,7 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
         return None
     trace, others = trace_of(raw(record, "")), other_hosts(record)
     traces = [Elsewhere(raw(record, host.trace), host.ahead_s, host.of) for host in others]
-    one_kernel = bool((record.between or {}).get("one_boot"))
+    one_kernel = record.between is not None and record.between.one_boot
     nodes = [each for each in traces if each.node != CLIENT]
     profile, lacks = _profile(record, raw, phase)
     lacks = (*lacks, *_blocks(record))
@@ -151,7 +151,7 @@ def _profile(record: RunRecord, raw: RawFile, phase: Measured) -> tuple[Sampled 
     except StoreError as error:
         return None, (f"the stacks of {record.run_id} are missing: {error}",)
     lacks = []
-    one_kernel = bool((record.between or {}).get("one_boot"))
+    one_kernel = record.between is not None and record.between.one_boot
     for host in other_hosts(record):
         there, why = _on_host(host, record, raw, phase)
         lacks += [] if why is None else [why]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from tare.analyze.columns import known
-from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY
+from tare.record.between import Between
 from tare.record.run_record import RunRecord
 
 FULL = 0.8
@@ -19,7 +18,7 @@ _BYTES_PER_MBIT = 125_000.0
 
 def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
     """Both hosts of a run have the same boot id: they are namespaces or containers that share CPUs and clock."""
-    shared = [run for arm in evidence.arms for run in evidence.between(arm) if (run.between or {}).get("one_boot")]
+    shared = [run for arm in evidence.arms for run in evidence.between(arm) if run.between and run.between.one_boot]
     if shared:
         yield Alarm(
             "one-kernel",
@@ -87,21 +86,21 @@ def wire_uses(run: RunRecord) -> Mapping[str, float]:
     which also carries traffic to other nodes. The client's wire may be faster than the throughput measured to any
     single node: if it carried more, its capacity is the link speed, or unknown.
     """
-    seconds, between = run.usage and run.usage.monotonic_s, run.between or {}
-    if not seconds:
+    seconds, between = run.usage and run.usage.monotonic_s, run.between
+    if not seconds or between is None:
         return {}
     capacities, uses = _capacities(between), dict[str, float]()
-    sides = _sides(run)
-    for side, host in sides.items() if len(sides) > 2 else (("client", between.get("client", "client")),):
+    sides = _sides(run, between)
+    for side, host in sides.items() if len(sides) > 2 else (("client", between.client),):
+        route = between.route_of(side)
         parts = []
         for counter, way in (("rx_bytes", "in"), ("tx_bytes", "out")):
-            carried = number_at(between, ("sides", side, "counters", counter))
+            carried = None if route is None else (route.counters or {}).get(counter)
             most = capacities.get((host, way))
-            if carried is None or not most:
+            if route is None or carried is None or not most:
                 continue
             if side == "client" and len(sides) > 2 and carried / seconds > most:
-                speed = number_at(between, ("sides", side, "speed_mbit"))
-                most = None if speed is None else speed * _BYTES_PER_MBIT
+                most = None if route.speed_mbit is None else route.speed_mbit * _BYTES_PER_MBIT
             if most:
                 parts.append(carried / seconds / most)
         if parts:
@@ -109,33 +108,34 @@ def wire_uses(run: RunRecord) -> Mapping[str, float]:
     return uses
 
 
-def _sides(run: RunRecord) -> Mapping[str, str]:
+def _sides(run: RunRecord, between: Between) -> Mapping[str, str]:
     """Side in the record's `between` → name of its host."""
-    between, nodes = run.between or {}, run.nodes or {}
-    named = {"sut": between.get("sut", "sut"), "client": between.get("client", "client")}
-    return named | {side: nodes[side].on or "" for side in between.get("sides") or {} if side in nodes}
+    nodes = run.nodes or {}
+    further = {side: nodes[side].on or "" for side in between.sides or {} if side in nodes}
+    return {"sut": between.sut, "client": between.client, **further}
 
 
-def _capacities(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
+def _capacities(between: Between) -> Mapping[tuple[str, str], float]:
     """(host, `in` or `out`) → most bytes per second that one connection carried in that direction."""
-    first = {"asks": between.get("client", "client"), "answers": between.get("sut", "sut")}
     most: dict[tuple[str, str], float] = {}
-    for link in ({**first, "throughput": between.get("throughput")}, *(between.get("links") or ())):
-        asks, answers, carried = link["asks"], link["answers"], link["throughput"] or {}
-        for place, key in (
-            ((asks, "out"), "to_sut"),
-            ((answers, "in"), "to_sut"),
-            ((answers, "out"), "to_client"),
-            ((asks, "in"), "to_client"),
+    links = ((link.asks, link.answers, link.throughput) for link in between.links)
+    for asks, answers, carried in ((between.client, between.sut, between.throughput), *links):
+        if carried is None:
+            continue
+        for place, rate in (
+            ((asks, "out"), carried.to_sut),
+            ((answers, "in"), carried.to_sut),
+            ((answers, "out"), carried.to_client),
+            ((asks, "in"), carried.to_client),
         ):
-            most[place] = max(most.get(place, 0.0), carried.get(key) or 0.0)
+            most[place] = max(most.get(place, 0.0), rate)
     return most
 
 
 def client_host_use(run: RunRecord) -> float | None:
     """Busy share of the CPU time of the client's host; `None` if it is the SUT's host too."""
     machine = run.usage and run.usage.client_machine
-    if not machine or (run.between or {}).get("one_boot"):
+    if not machine or (run.between and run.between.one_boot):
         return None
     total = sum(machine.values())
     idle = machine.get("idle", 0.0) + machine.get("iowait", 0.0)

@@ -240,7 +240,7 @@ def is_alone(run: RunRecord) -> bool:
 
 def _is_client_here(run: RunRecord) -> bool:
     """Whether the client's time is part of this machine's: not on another machine, but on a shared kernel."""
-    apart = run.between is not None and not run.between.get("one_boot")
+    apart = run.between is not None and not run.between.one_boot
     return not apart and not is_alone(run)
 
 

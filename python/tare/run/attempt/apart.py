@@ -9,7 +9,6 @@ from functools import partial
 from tare.errors import RunFailed
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
-from tare.record.run_record import to_tree
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
 from tare.run.attempt.directory import WorkDirectory, clear_later, closed_to_others, make_work_directory
@@ -17,8 +16,7 @@ from tare.run.attempt.job import Draft, Job
 from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.teardown import Teardown
 from tare.run.between.clocks import must_agree, must_not_step
-from tare.run.between.sounding import clock_of_node
-from tare.run.between.wire import counters, growth, side_of
+from tare.run.between.wire import counters, growth, route_to
 from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.study.model import ArmSettings
@@ -80,9 +78,9 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
     if wire is None or context.client_workdir is None or settings.sut.network is not NetworkKind.BRIDGE:
         return
     address, by = sut.first.instance.address, wire.addresses[wire.sut.name]
-    side = side_of(wire.client, address)
-    if (side.device, side.gateway) != (wire.devices["client"].device, by):
-        seen = "has no route to it" if side.device is None else f"sends to it through {side.device}"
+    route = route_to(wire.client, address)
+    if (route.device, route.gateway) != (wire.devices["client"].device, by):
+        seen = "has no route to it" if route.device is None else f"sends to it through {route.device}"
         raise RunFailed(
             f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not via {by}",
             hint=f"`bridge` needs a route there (docs/guides/two-hosts.md): ip route add NETWORK via {by}",
@@ -132,7 +130,7 @@ def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Co
     if wire is None or between is None:
         return
     sides = {
-        side: {**to_tree(wire.devices[side]), "counters": growth(before[side], after)}
+        side: replace(wire.devices[side], counters=growth(before[side], after))
         for side, after in read_counters(context, draft, sut).items()
     }
     draft.between = replace(between, sides=sides)
@@ -140,11 +138,10 @@ def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Co
 
 def wall_clocks_ahead_s(draft: Draft) -> Mapping[str, float]:
     """Further node on a host of its own → seconds by which that host's wall clock is ahead of the trace's clock."""
-    clocks = {
-        name: None if draft.between is None else clock_of_node(draft.between, node.on or "")
-        for name, node in draft.nodes.items()
-    }
-    return {name: clock.wall_s for name, clock in clocks.items() if clock is not None}
+    if draft.between is None:
+        return {}
+    ahead_s = {name: draft.between.wall_ahead_s(node.on or "") for name, node in draft.nodes.items()}
+    return {name: seconds for name, seconds in ahead_s.items() if seconds is not None}
 
 
 def proxies_of(draft: Draft) -> Mapping[int, Process]:

@@ -21,7 +21,6 @@ from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
 from tare.run.attempt.trees import changed_trees
-from tare.run.between.sounding import clocks_ahead
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
 from tare.run.monitoring.monitors import Monitors
@@ -166,7 +165,8 @@ class Attempt:
         """Read what the monitors recorded. An unreadable recording fails a good run."""
         draft, staging = self._draft, self.job.staging
         try:
-            between, ahead_s = draft.between, clocks_ahead(draft.between)
+            between = draft.between
+            ahead_s = {} if between is None else between.ahead_s
             draft.monitors = self._monitors.read(staging, draft.usage, ahead_s)
             draft.raw = raw_names(staging)
             client = None if between is None else Elsewhere(client_trace_of(staging), ahead_s[between.client])

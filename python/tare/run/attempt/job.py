@@ -13,6 +13,7 @@ from tare.images import Image
 from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan, PlannedRun
 from tare.plugins import Implementations
+from tare.record.between import Between
 from tare.record.chronicle import ServerReport
 from tare.record.duet import DuetTimes
 from tare.record.engine_facts import EngineFacts
@@ -25,11 +26,10 @@ from tare.record.network_path import NetworkPath
 from tare.record.node import NodeFacts
 from tare.record.observation import Parity, Side
 from tare.record.pilot import Choice, TurnChoice
-from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, to_tree
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.record.turns import Rotation
 from tare.record.usage import Usage
 from tare.run.attempt.context import Images, make_token
-from tare.run.between.sounding import Between
 from tare.run.duet.placement import DuetSlot, slot_of, with_slot
 from tare.run.rotation.placement import with_cpus
 from tare.storage.registry import STORAGES
@@ -132,7 +132,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         site=draft.site,
         host=draft.host,
         engine=draft.engine,
-        between=None if draft.between is None else to_tree(draft.between),
+        between=draft.between,
         client_host=draft.client_host,
         client_engine=draft.client_engine,
         images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},

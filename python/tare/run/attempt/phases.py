@@ -37,7 +37,6 @@ from tare.run.attempt.peers import peers_of, unproved_pairs
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
-from tare.run.between.sounding import client_word_ahead_s
 from tare.run.clock import Deadline
 from tare.run.duet.placement import unpinned_work
 from tare.run.events import Emulated, Observer
@@ -270,7 +269,7 @@ class Phases:
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         self._must_be_like_others()
         between = self.draft.between
-        ahead_s = None if between is None else client_word_ahead_s(between)
+        ahead_s = None if between is None else between.client_wall_ahead_s
         load = meter.load_of(lasted_s, measurement.started_at, ahead_s)
         self.draft.usage = replace(self.draft.usage or Usage(), driven=load)
         self.draft.duet = self.pace.share(measurement.windows, load)

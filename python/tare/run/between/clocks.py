@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.errors import RunFailed
+from tare.record.between import Offset
 from tare.run.clock import Clock
 
 MOST_DRIFT = 600e-6
@@ -44,19 +45,6 @@ class Exchange:
         return ((self.received - self.sent) + (self.replied - self.returned)) / 2
 
 
-@dataclass(frozen=True)
-class Offset:
-    """Answering clock minus asking clock, within ± `bound_s`. `at_s`: when, by the asking clock."""
-
-    offset_s: float
-    bound_s: float
-    at_s: float
-
-    def most_change_s(self, later: Offset) -> float:
-        """Return by how much this and a later offset may differ if no clock was stepped."""
-        return self.bound_s + later.bound_s + MOST_DRIFT * abs(later.at_s - self.at_s)
-
-
 def offset_of(exchanges: Sequence[Exchange]) -> Offset:
     """Return the offset from the exchange with the shortest round trip. Raises `ValueError` if there is none.
 
@@ -80,12 +68,17 @@ def disagreement(before: Offset, after: Offset) -> str | None:
     worst = max(before.bound_s, after.bound_s)
     if worst > MOST_BOUND_S:
         return f"their offset is uncertain by {1e3 * worst:.1f} ms, and {1e3 * MOST_BOUND_S:.0f} ms is the limit"
-    moved, most = abs(after.offset_s - before.offset_s), before.most_change_s(after)
+    moved, most = abs(after.offset_s - before.offset_s), _most_change_s(before, after)
     if moved > most:
         lasted = after.at_s - before.at_s
         explained = f"and {1e3 * most:.3f} ms can be explained"
         return f"their offset changed by {1e3 * moved:.3f} ms in {lasted:.0f} s, {explained}"
     return None
+
+
+def _most_change_s(one: Offset, later: Offset) -> float:
+    """Return by how much two offsets may differ if no clock was stepped."""
+    return one.bound_s + later.bound_s + MOST_DRIFT * abs(later.at_s - one.at_s)
 
 
 @dataclass

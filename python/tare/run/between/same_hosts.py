@@ -41,13 +41,12 @@ def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> 
 def parts_of(record: RunRecord) -> Parts | None:
     """Hosts of a record, in the parts that the sites file gives them; `None` for a run on a single host."""
     between = record.between
-    if not between:
+    if between is None:
         return None
-    sut, client = str(between["sut"]), str(between["client"])
-    if between.get("swapped"):
-        return (client,), sut
+    if between.swapped:
+        return (between.client,), between.sut
     nodes = tuple(node.on for node in (record.nodes or {}).values() if node.on)
-    return nodes or (sut,), client
+    return nodes or (between.sut,), between.client
 
 
 def parts_of_site(site: Site) -> Parts:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from tare.errors import RunFailed
+from tare.record.between import Between, Link, Offset, RoundTrip, Route, Sounding, Throughput
 from tare.run.at_once import at_once
 from tare.run.between.by_program import clocks_of, sounder_of
-from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
-from tare.run.between.wire import Side, side_of
+from tare.run.between.clocks import Exchange, SiteClock, offset_of
+from tare.run.between.wire import route_to
 from tare.run.clock import Clock
 from tare.sites import Host
 from tare.sites.abilities import NetworkProbe
@@ -24,75 +24,6 @@ _NS = 1e-9
 _FILL_S = 1.0
 _TRIES, _PROGRAMS = 20, 5
 """Number of exchanges that align tare's clock with the SUT's: with hosts that report their time, or by programs."""
-
-
-@dataclass(frozen=True)
-class RoundTrip:
-    """Idle UDP round trips between the measured addresses, in seconds. `lost`: in addition to `sent`."""
-
-    least_s: float
-    median_s: float
-    sent: int
-    lost: int
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """Bytes a second of one TCP connection each way, measured once per call of tare.
-
-    In a `Link`, "SUT" is the answering host and "client" the asking one.
-    """
-
-    to_sut: float
-    to_client: float
-
-
-@dataclass(frozen=True)
-class Sounding:
-    """Measurement at one moment.
-
-    `clocks`: clock of the client's host minus the SUT's. `client_ahead_s`: on the client's host, wall minus
-    monotonic clock. In a `Link`, "client" is the asking host and "SUT" the answering one.
-    """
-
-    clocks: Offset
-    client_ahead_s: float
-    round_trip: RoundTrip
-
-
-@dataclass(frozen=True)
-class Link:
-    """Measurements between two hosts other than client and first node. `route`: from the asking host."""
-
-    asks: str
-    answers: str
-    route: Side
-    before: Sounding
-    throughput: Throughput
-    after: Sounding | None = None
-
-
-@dataclass(frozen=True)
-class Between:
-    """The record's entry. `one_boot`: two hosts share a kernel, so the figures are not of separate machines.
-
-    `tare_bound_s`: uncertainty of the SUT's clock for tare, which times the phases. `sides`: growth of each host's
-    counters in the measure phase, with the interface that leads to the other host.
-    """
-
-    sut: str
-    client: str
-    addresses: Mapping[str, str]
-    one_boot: bool
-    tare_bound_s: float
-    before: Sounding
-    throughput: Throughput | None = None
-    after: Sounding | None = None
-    sides: Mapping[str, Any] | None = None
-    swapped: bool = False
-    """Whether server and client were swapped: each on the host that the sites file gives to the other."""
-    links: tuple[Link, ...] = ()
-    """For a SUT whose nodes have hosts of their own: from the client to further nodes, and between nodes."""
 
 
 @dataclass
@@ -110,9 +41,9 @@ class Wire:
     nodes: tuple[Host, ...] = ()
     """For a SUT whose nodes have hosts of their own; `sut` is the first."""
     carried: dict[tuple[str, str], Throughput] = field(default_factory=dict)
-    devices: dict[str, Side] = field(default_factory=dict)
+    devices: dict[str, Route] = field(default_factory=dict)
     """How the SUT's host and the client's reach each other, by `sut`, `client` and, of further nodes, `sut-2`, …"""
-    routes: dict[tuple[str, str], Side] = field(default_factory=dict)
+    routes: dict[tuple[str, str], Route] = field(default_factory=dict)
     """(Host, other host) → how the first reaches the other, by their names."""
     swapped: bool = False
 
@@ -154,7 +85,7 @@ class Wire:
             tare_bound_s=self.clock.bound_s,
             before=sounding,
             throughput=throughput,
-            sides={side: asdict(device) for side, device in self.devices.items()},
+            sides=self.devices,
             swapped=self.swapped,
             links=links,
         )
@@ -182,9 +113,9 @@ class Wire:
         of_nodes = {self.side_of_host(host): self.routes[host.name, self.client.name] for host in self.answering}
         self.devices = {**of_nodes, "client": self.routes[self.client.name, self.sut.name]}
 
-    def _routes_of(self, one: Host, hosts: Sequence[Host]) -> Mapping[tuple[str, str], Side]:
+    def _routes_of(self, one: Host, hosts: Sequence[Host]) -> Mapping[tuple[str, str], Route]:
         others = [other for other in hosts if other is not one]
-        return {(one.name, other.name): side_of(one, self.addresses[other.name]) for other in others}
+        return {(one.name, other.name): route_to(one, self.addresses[other.name]) for other in others}
 
     def _pairs(self) -> Iterator[tuple[Host, Host]]:
         """Yield all pairs (asking host, answering host)."""
@@ -247,41 +178,6 @@ class Wire:
 
     def _sounder(self, host: Host) -> NetworkProbe:
         return sounder_of(host, self.ledgers[host.name], self.works[host.name], self.clock.own)
-
-
-def on_sut_clock(between: Between, client_s: float) -> float:
-    """Convert CLOCK_MONOTONIC of the client's host to that of the SUT's, with the offset before the run."""
-    return client_s - between.before.clocks.offset_s
-
-
-def client_word_ahead_s(between: Between) -> float:
-    """Seconds by which the client's wall clock is ahead of CLOCK_MONOTONIC of the SUT's host."""
-    return between.before.client_ahead_s + between.before.clocks.offset_s
-
-
-@dataclass(frozen=True)
-class HostClock:
-    """Seconds by which a host's clocks are ahead of CLOCK_MONOTONIC of the first node's host."""
-
-    monotonic_s: float
-    wall_s: float
-
-
-def clock_of_node(between: Between, host: str) -> HostClock | None:
-    """Clocks of a further node's host, from before the run; `None` for other hosts."""
-    to_first = (link for link in between.links if (link.asks, link.answers) == (host, between.sut))
-    sounding = next((link.before for link in to_first), None)
-    if sounding is None:
-        return None
-    return HostClock(sounding.clocks.offset_s, sounding.client_ahead_s + sounding.clocks.offset_s)
-
-
-def clocks_ahead(between: Between | None) -> Mapping[str, float]:
-    """Host → seconds by which its CLOCK_MONOTONIC is ahead of the SUT's or first node's, from before the run."""
-    if between is None:
-        return {}
-    nodes = {link.asks: link.before.clocks.offset_s for link in between.links if link.answers == between.sut}
-    return {**nodes, between.client: between.before.clocks.offset_s}
 
 
 def clock_of(own: Clock) -> SiteClock:

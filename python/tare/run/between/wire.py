@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tare.record.between import Route
 from tare.sites import Host
 from tare.sites.read_ahead import fetched
 from tare.sites.reading import answer, as_int, number, text
@@ -24,31 +24,19 @@ _TCP = {"OutSegs": "tcp_segments_sent", "RetransSegs": "tcp_segments_retransmitt
 """Counters of RFC 4022 in /proc/PID/net/snmp (proc_pid_net(5))."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """How one host reaches the other: interface, source address and gateway."""
-
-    device: str | None
-    source: str | None
-    gateway: str | None
-    mtu: int | None
-    speed_mbit: int | None
-    qdisc: str | None
-
-
-def side_of(host: Host, address: str) -> Side:
+def route_to(host: Host, address: str) -> Route:
     """Return the kernel's route to an address."""
     words = answer(host, ["ip", "-o", "route", "get", address]).split()
     fields = {word: words[place + 1] for place, word in enumerate(words[:-1]) if word in ("dev", "src", "via")}
     device = fields.get("dev")
     if device is None:
-        return Side(None, fields.get("src"), fields.get("via"), None, None, None)
+        return Route(None, fields.get("src"), fields.get("via"), None, None, None)
     below = f"/sys/class/net/{device}"
     speed = number(host, f"{below}/speed")
     link = answer(host, ["ip", "-o", "link", "show", "dev", device]).split()
     qdisc = link[link.index("qdisc") + 1] if "qdisc" in link[:-1] else None
     known = None if speed is None or speed < 0 else speed  # -1: unknown
-    return Side(device, fields.get("src"), fields.get("via"), number(host, f"{below}/mtu"), known, qdisc)
+    return Route(device, fields.get("src"), fields.get("via"), number(host, f"{below}/mtu"), known, qdisc)
 
 
 def counters(host: Host, device: str | None, pid: int | None) -> Mapping[str, int | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from tare.record.host_facts import HostFacts
 from tare.record.run_record import RunRecord
@@ -24,36 +24,36 @@ def exchanged(reference: RunRecord, record: RunRecord) -> tuple[RunRecord, RunRe
 
 
 def _swapped(record: RunRecord) -> RunRecord:
-    between = record.between or {}
-    sides = between.get("sides") or {}
+    between, swapped = record.between, {"sut": "client", "client": "sut"}
     return record.model_copy(
         update={
             "host": record.client_host or HostFacts(),
             "client_host": record.host,
             "engine": record.client_engine,
             "client_engine": record.engine,
-            "between": {
-                **between,
-                "sut": between.get("client"),
-                "client": between.get("sut"),
-                "sides": {"sut": sides.get("client"), "client": sides.get("sut")},
-            },
+            "between": between
+            and replace(
+                between,
+                sut=between.client,
+                client=between.sut,
+                sides={swapped[side]: route for side, route in (between.sides or {}).items() if side in swapped},
+            ),
         }
     )
 
 
 def _without_address(record: RunRecord) -> RunRecord:
-    between = record.between or {}
-    address = (between.get("addresses") or {}).get(between.get("sut"))
+    between = record.between
+    address = between and between.addresses.get(between.sut)
     if record.effective is None or not address:
         return record
-    return record.model_copy(update={"effective": _masked(record.effective, str(address))})
+    return record.model_copy(update={"effective": _masked(record.effective, address)})
 
 
-def _masked(effective: Mapping[str, Any], address: str) -> Mapping[str, Any]:
+def _masked(effective: Mapping[str, str], address: str) -> Mapping[str, str]:
     """Mask the address where it stands alone: 10.0.0.2 is no part of 10.0.0.21."""
     return {
-        name: value.replace(address, _SERVER) if isinstance(value, str) and _stands_alone(address, value) else value
+        name: value.replace(address, _SERVER) if _stands_alone(address, value) else value
         for name, value in effective.items()
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tare.deployments import CONTAINERD, POD, SOCKET_DIR
 from tare.deployments.cgroup.hierarchy import limited
+from tare.record.between import Route
 from tare.record.host_facts import HostFacts
 from tare.record.image_facts import ImageFacts
 from tare.record.node import NodeFacts
@@ -267,22 +268,21 @@ def _other_nodes(record: RunRecord) -> Iterator[tuple[str, NodeFacts]]:
 
 def _wire_readings(record: RunRecord) -> Iterator[Reading]:
     """Yield, for a run between hosts, which hosts they are and how each reaches the others."""
-    between = record.between or {}
-    for side, whose in (("sut", "the SUT's host"), ("client", "the client's host")):
-        if between:
-            yield Reading(f"{_OF_HOST}name of {whose}", between[side])
-        yield from _way((between.get("sides") or {}).get(side), f"of {whose} to the other")
+    between = record.between
+    if between is not None:
+        for side, host, whose in (("sut", between.sut, "the SUT's"), ("client", between.client, "the client's")):
+            yield Reading(f"{_OF_HOST}name of {whose} host", host)
+            yield from _way(between.route_of(side), f"of {whose} host to the other")
     for name, node in _other_nodes(record):
         yield Reading(f"{_OF_HOST}name of {name}'s host", node.on)
-        yield from _way((between.get("sides") or {}).get(name), f"of {name}'s host to the client's")
-    for link in between.get("links") or ():
-        yield from _way(link.get("route"), f"of {link['asks']} to {link['answers']}")
+        yield from _way(between and between.route_of(name), f"of {name}'s host to the client's")
+    for link in between.links if between else ():
+        yield from _way(link.route, f"of {link.asks} to {link.answers}")
 
 
-def _way(seen: Mapping[str, Any] | None, whose: str) -> Iterator[Reading]:
-    for key, name in _WIRE.items():
-        if key in (seen or {}):
-            yield Reading(f"{_OF_HOST}{name} {whose}", (seen or {})[key])
+def _way(route: Route | None, whose: str) -> Iterator[Reading]:
+    if route is not None:
+        yield from (Reading(f"{_OF_HOST}{name} {whose}", getattr(route, key)) for key, name in _WIRE.items())
 
 
 def of_host(name: str) -> bool:

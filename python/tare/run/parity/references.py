@@ -35,7 +35,7 @@ class References:
         """
         beside = self._of_block.get(record.block)
         if beside is not None and beside.is_swapped != record.is_swapped:
-            there, here = ((each.between or {}).get("sut") for each in (beside, record))
+            there, here = (each.between and each.between.sut for each in (beside, record))
             return (Difference(f"the SUT's host in block {record.block}", there, beside.arm, here, record.arm),)
         own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))
         against = [own, baseline] if own or baseline else list(self._first.values())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from random import Random
 from typing import Any
 
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import between
 
 from tare.record.run_record import RunRecord
 from tare.study.model import Study
@@ -72,7 +74,7 @@ def altered(record: RunRecord, random: Random) -> RunRecord:
         hop = random.choice(("docker-proxy", "pasta", None, "bridge"))
         tree["path"] = random.choice((tree["path"], None, {"hop": hop}))
         if random.random() < 0.2:
-            tree["between"] = {"sut": random.choice("ab"), "client": "c", "one_boot": random.random() < 0.4}
+            tree["between"] = asdict(between(random.choice("ab"), one_boot=random.random() < 0.4))
         if random.random() < 0.1:
             tree["settings"] = {"client": None}
 

@@ -161,7 +161,7 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
     if kind == "idle":
         return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
     # A client on another machine is no part of this one's time; on one kernel both hosts have the same.
-    apart = run.between is not None and not run.between.get("one_boot")
+    apart = run.between is not None and not run.between.one_boot
     own = [_used(run, side) for side in _sides(run) if not (apart and side == "client")]
     if run.path is not None and run.path.hop in ("docker-proxy", "rootlessport", "slirp4netns", "pasta"):
         own.append(number_at(as_tree(run.usage), ("proxy_cpu_s",)))

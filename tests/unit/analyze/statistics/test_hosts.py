@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import between
 
 from tare.analyze import analyze
 from tare.analyze.estimate import Estimate
@@ -23,7 +24,7 @@ NONE = Estimate(None, None, None, 0, 0.95, "none")
 
 def placed(record: RunRecord, turned: bool) -> RunRecord:
     own, other = ("h2", "h1") if turned else ("h1", "h2")
-    return record.model_copy(update={"between": {"sut": own, "client": other, "swapped": turned}})
+    return record.model_copy(update={"between": between(own, other, swapped=turned)})
 
 
 def study_of(blocks: int, machine: float, own_cost: float, seed: int = 5, noise: float = NOISE) -> list[RunRecord]:

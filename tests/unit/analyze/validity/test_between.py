@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from tests.unit.analyze.validity.test_rules import alarms, only, study
+from tests.unit.record.parts import between, route, sounding
 
 from tare.analyze.validity.between import FULL, client_host_use, wire_uses
 from tare.analyze.validity.load import BUSY, part_of_machine
+from tare.record.between import Link, Throughput
 
 Change = Callable[[dict[str, Any]], None]
+THROUGHPUT = Throughput(1e6, 1e6)
 RULES = {"one-kernel", "wire-bound", "client-host-bound"}
 
 
-def between(*, one_boot: bool = False, sent: float = 0.1, got: float = 0.1, busy: float = 0.5) -> Change:
-    """4 s over a wire of 1000 bytes a second each way: parts used of it, and of the client's host."""
+def wired(*, one_boot: bool = False, sent: float = 0.1, got: float = 0.1, busy: float = 0.5) -> Change:
+    """4 s over a wire of a million bytes a second each way: parts used of it, and of the client's host."""
 
     def change(tree: dict[str, Any]) -> None:
-        counted = {"tx_bytes": 4000 * sent, "rx_bytes": 4000 * got}
-        tree["between"] = {
-            "one_boot": one_boot,
-            "throughput": {"to_sut": 1000.0, "to_client": 1000.0},
-            "sides": {"client": {"counters": counted}},
-        }
+        counted = {"tx_bytes": round(4e6 * sent), "rx_bytes": round(4e6 * got)}
+        sides = {"client": route(counters=counted)}
+        tree["between"] = asdict(between(one_boot=one_boot, throughput=THROUGHPUT, sides=sides))
         tree["usage"]["client_machine"] = {"user": 8 * busy, "idle": 8 * (1 - busy), "iowait": 0.0}
 
     return change
@@ -35,7 +36,7 @@ def rules(change: Change) -> set[str]:
 
 
 def test_two_machines_with_room_on_the_wire_raise_no_alarm() -> None:
-    assert rules(between()) == set()
+    assert rules(wired()) == set()
 
 
 def test_runs_on_one_host_raise_none_either() -> None:
@@ -43,7 +44,7 @@ def test_runs_on_one_host_raise_none_either() -> None:
 
 
 def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
-    alarm = only(study(4, change=between(one_boot=True)), "one-kernel")
+    alarm = only(study(4, change=wired(one_boot=True)), "one-kernel")
     assert alarm.arm is None
     assert "not on two machines" in alarm.what
     assert len(alarm.runs) == 8
@@ -51,29 +52,23 @@ def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
 
 @pytest.mark.parametrize(("sent", "got"), [(FULL, 0.1), (0.1, FULL)])
 def test_a_wire_that_is_full_either_way_set_the_rate(sent: float, got: float) -> None:
-    assert rules(between(sent=sent, got=got)) == {"wire-bound"}
-    assert rules(between(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
+    assert rules(wired(sent=sent, got=got)) == {"wire-bound"}
+    assert rules(wired(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
 
 
-def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: float | None = None) -> Change:
-    """4 s of two nodes and a client, a host each: parts used of wires of 1000 bytes a second."""
+def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: int | None = None) -> Change:
+    """4 s of two nodes and a client, a host each: parts used of wires of a million bytes a second."""
 
     def change(tree: dict[str, Any]) -> None:
-        carried = {"to_sut": 1000.0, "to_client": 1000.0}
         tree["nodes"] = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
         links = [("h3", "h2"), ("h2", "h1")]
         counted = {"sut": 0.1, "sut-2": second, "client": client}
-        tree["between"] = {
-            "sut": "h1",
-            "client": "h3",
-            "one_boot": False,
-            "throughput": carried,
-            "links": [{"asks": asks, "answers": answers, "throughput": carried} for asks, answers in links],
-            "sides": {
-                side: {"counters": {"tx_bytes": 4000 * part, "rx_bytes": 0}, "speed_mbit": speed_mbit}
-                for side, part in counted.items()
-            },
+        sides = {
+            side: route(counters={"tx_bytes": round(4e6 * part), "rx_bytes": 0}, speed_mbit=speed_mbit)
+            for side, part in counted.items()
         }
+        made = tuple(Link(asks, answers, route(), sounding(), THROUGHPUT) for asks, answers in links)
+        tree["between"] = asdict(between("h1", "h3", throughput=THROUGHPUT, links=made, sides=sides))
 
     return change
 
@@ -87,17 +82,17 @@ def test_the_node_whose_wire_is_full_is_named() -> None:
 
 def test_a_client_s_wire_that_carries_more_than_one_node_s_is_judged_by_its_own_speed() -> None:
     assert rules(cluster(client=2.5)) == set()
-    assert rules(cluster(client=2.5, speed_mbit=0.04)) == set()  # 5000 bytes a second
-    assert rules(cluster(client=2.5, speed_mbit=0.024)) == {"wire-bound"}
+    assert rules(cluster(client=2.5, speed_mbit=40)) == set()  # 5 million bytes a second
+    assert rules(cluster(client=2.5, speed_mbit=24)) == {"wire-bound"}
 
 
 def test_a_clients_host_that_is_busy_may_have_set_the_rate() -> None:
-    assert rules(between(busy=BUSY)) == {"client-host-bound"}
-    assert rules(between(busy=0.89)) == set()
+    assert rules(wired(busy=BUSY)) == {"client-host-bound"}
+    assert rules(wired(busy=0.89)) == set()
 
 
 def test_of_one_kernel_the_clients_host_is_not_judged_by_time_that_is_the_servers_too() -> None:
-    assert rules(between(one_boot=True, busy=1.0)) == {"one-kernel"}
+    assert rules(wired(one_boot=True, busy=1.0)) == {"one-kernel"}
 
 
 def test_what_was_not_measured_is_not_known() -> None:
@@ -108,8 +103,8 @@ def test_what_was_not_measured_is_not_known() -> None:
 
 def test_a_client_on_another_machine_is_no_part_of_the_servers_time() -> None:
     (alone, *_) = study(1)
-    (apart, *_) = study(1, change=between())
-    (shared, *_) = study(1, change=between(one_boot=True))
+    (apart, *_) = study(1, change=wired())
+    (shared, *_) = study(1, change=wired(one_boot=True))
     others = [part_of_machine(run, "others") for run in (alone, apart, shared)]
     assert others[0] is not None
     assert others[1] is not None

@@ -10,10 +10,12 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.test_compare import row
 from tests.unit.analyze.views.traces import S, trace, write
+from tests.unit.record.parts import between, route, sounding
 
 from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
 from tare.errors import StoreError
 from tare.plan.expand import expand
+from tare.record.between import Between, Link, Throughput
 from tare.record.node import NodeFacts
 from tare.record.run_record import Phase, PhaseTime, RunRecord
 from tare.report.sections.views import groups
@@ -113,11 +115,10 @@ def test_mean_times_of_requests_are_over_the_requests_and_not_over_idle_seconds(
     assert line.figures.least == 0.0
 
 
-def between(**more: object) -> dict[str, object]:
+def three_hosts() -> Between:
     """Of a site whose client's clock, and that of its second node, are 100 s ahead."""
-    clocks = {"before": {"clocks": {"offset_s": 100.0, "bound_s": 1e-5}}}
-    link = {"asks": "h2", "answers": "h1", **clocks}
-    return {"sut": "h1", "client": "h3", "links": [link], **clocks, **more}
+    link = Link("h2", "h1", route(), sounding(100.0), Throughput(1.0, 1.0))
+    return between("h1", "h3", links=(link,), before=sounding(100.0))
 
 
 def later(trace: Trace, seconds: int) -> Trace:
@@ -140,7 +141,7 @@ def later(trace: Trace, seconds: int) -> Trace:
 def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store", tool=False)
     run = of_arm(store, "bridge").model_copy(
-        update={"between": between(), "nodes": {"sut-1": NodeFacts(on="h1"), "sut-2": NodeFacts(on="h2")}}
+        update={"between": three_hosts(), "nodes": {"sut-1": NodeFacts(on="h1"), "sut-2": NodeFacts(on="h2")}}
     )
     for of in ("sut-2", "client"):
         write(later(trace(seconds=10, name=of), 100), store.raw(run, f"monitors/{of}-host/trace"))
@@ -164,7 +165,7 @@ def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
 
 def test_what_a_tool_said_on_another_host_stands_beside_that_host_s_trace(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store", tool=False)
-    run = of_arm(store, "bridge").model_copy(update={"between": between()})
+    run = of_arm(store, "bridge").model_copy(update={"between": three_hosts()})
     write(later(trace(seconds=10, name="client"), 100), store.raw(run, "monitors/client-host/trace"))
     result = row("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
     result.write_parquet(store.raw(run, "monitors") / "client-docker-stats.parquet")

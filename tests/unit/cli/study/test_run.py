@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.unit.live.conftest import commit, plan_of
+from tests.unit.record.parts import between
 from tests.unit.store.conftest import make_record
 from typer.testing import CliRunner
 
@@ -72,7 +73,7 @@ def test_a_study_of_two_hosts_does_not_go_on_on_one_machine(
 ) -> None:
     plan, store = plan_of(), tmp_path / "store"
     with resume_store(store, plan) as writer:
-        commit(writer, make_record(plan, 0, site="rack", between={"sut": "db", "client": "load"}))
+        commit(writer, make_record(plan, 0, site="rack", between=between("db", "load")))
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(running, "_site_for", lambda *_, fleet: nullcontext())
     monkeypatch.setattr(running, "execute", lambda *_: pytest.fail("a run was begun"))

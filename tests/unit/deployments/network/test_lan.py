@@ -13,9 +13,9 @@ from tare.deployments.network.lan import link_of
 from tare.deployments.network.path import Side
 from tare.deployments.network.sockets import Connection
 from tare.errors import RunFailed
+from tare.record.between import Route
 from tare.record.network_path import Hop, Wire
 from tare.run.attempt.apart import must_be_routed
-from tare.run.between.wire import Side as WireSide
 from tare.run.parity.declared import promised_between
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -61,7 +61,7 @@ def placed(route: str) -> Any:
         sut=FakeHost("db"),
         client=client,
         addresses={"db": "10.0.0.2"},
-        devices={"client": WireSide("eth1", None, None, None, None, None)},
+        devices={"client": Route("eth1", None, None, None, None, None)},
     )
     settings = SimpleNamespace(sut=SimpleNamespace(network=NetworkKind.BRIDGE))
     return SimpleNamespace(machine=SimpleNamespace(wire=wire), settings=settings, client_workdir="there")

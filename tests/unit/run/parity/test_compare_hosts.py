@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import between, route
 from tests.unit.run.parity.test_compare import SERVER, found, record, study
 
 from tare.record.observation import Parity
@@ -14,9 +15,9 @@ from tare.run.parity.compare import changed_during, differences
 
 def wired(**changes: Any) -> RunRecord:
     """A run between two hosts."""
-    side = {"device": "eth0", "mtu": 1500, "qdisc": "fq", **changes}
-    between = {"sut": "db", "client": changes.get("host", "load"), "sides": {"sut": side, "client": side}}
-    return record("bare", client_host={"thp": changes.get("thp", "madvise")}, between=between)
+    side = route(device="eth0", mtu=changes.get("mtu", 1500), qdisc="fq")
+    hosts = between("db", changes.get("host", "load"), sides={"sut": side, "client": side})
+    return record("bare", client_host={"thp": changes.get("thp", "madvise")}, between=hosts)
 
 
 @pytest.mark.parametrize(

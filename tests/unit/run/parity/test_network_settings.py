@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import between
 from tests.unit.run.parity.test_compare import TOKEN, record, settings, study
 
 from tare.record.run_record import RunRecord
@@ -41,8 +42,8 @@ def test_settings_that_were_not_read_are_unknown_and_not_different() -> None:
 
 
 def test_between_hosts_each_has_settings_of_its_own() -> None:
-    between = {"sut": "a", "client": "b", "sides": {}}
-    first, second = (run("host", somaxconn=one).model_copy(update={"between": between}) for one in ("128", "4096"))
+    hosts = between()
+    first, second = (run("host", somaxconn=one).model_copy(update={"between": hosts}) for one in ("128", "4096"))
     assert not [each for each in differences(study(()), first, second) if "network setting" in each.name]
     nodes = {"node 1": run("host"), "node 2": run("host", somaxconn="128")}
     assert not unlike_nodes(nodes)
