@@ -79,7 +79,7 @@ fn remove(
     let ident = entry.ident.as_str();
     match entry.kind.as_str() {
         "process" | "server" => end(ident, &entry.owner),
-        "cgroup" => clear_cgroup(ident, sidecar),
+        "cgroup" => clear_cgroup(ident, &entry.owner, sidecar),
         "mount" => {
             mark::own_place(ident, home)?;
             unmount_at(ident)
@@ -118,8 +118,8 @@ fn end(ident: &str, owner: &str) -> Result<(), Failure> {
 }
 
 /// Kills and removes in a loop: members may fork meanwhile, and a v1 cgroup stays busy until all are reaped.
-fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
-    mark::refuse_cgroup(path)?;
+fn clear_cgroup(path: &str, owner: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
+    mark::refuse_cgroup(path, owner)?;
     if let Some(sidecar) = sidecar {
         return sidecar.clear_cgroup(path, &mounts(|kind| kind.starts_with("cgroup"))?);
     }

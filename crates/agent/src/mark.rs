@@ -244,16 +244,22 @@ const OTHERS: &str =
     "another tare made it than the one that the ledger names, so it was left unchanged";
 
 /// # Errors
-/// The path leads to no control group of a run: the group of all runs is not one's own.
-pub(crate) fn refuse_cgroup(path: &str) -> Result<(), Failure> {
+/// The path leads to no control group of a run of this owner: the group of all runs is nobody's own.
+pub(crate) fn refuse_cgroup(path: &str, owner: &str) -> Result<(), Failure> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
-    let run = path.strip_prefix("tare/").or(path.strip_prefix("tare.slice/tare-"));
-    let run = run.map(|rest| rest.split('/').next().unwrap_or_default());
-    let own = run.is_some_and(|run| !run.is_empty() && run.chars().all(plain));
-    if own && !path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Ok(());
-    }
-    Err("it is not a control group of a run of tare's, so it was left unchanged".into())
+    let below = path.strip_prefix("tare/").or(path.strip_prefix("tare.slice/tare-"));
+    let named = below.filter(|_| !path.split('/').any(|part| matches!(part, "" | "." | "..")));
+    let named = named.filter(|below| {
+        let run = below.split('/').next().unwrap_or_default().split_once('_');
+        run.is_some_and(|(token, name)| {
+            is_hex(token, 4) && !name.is_empty() && name.chars().all(plain)
+        })
+    });
+    must_name(
+        named,
+        owner,
+        "it is not a control group of a run of tare's, so it was left unchanged",
+    )
 }
 
 /// # Errors

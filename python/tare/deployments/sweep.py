@@ -186,7 +186,7 @@ def _remove_node_image(entry: Entry) -> bool:
 
 def _clear_cgroup(entry: Entry) -> bool:
     host, path = entry.host, entry.ident
-    marks.refuse_cgroup(path)
+    marks.refuse_cgroup(path, entry.owner)
     cgroups = cgroups_of(host)
     places = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
     there = any(host.read(place) is not None for place in places)

@@ -6,8 +6,7 @@ A ledger may be damaged, foreign or made with intent; so an entry only says wher
 - processes: `TARE_MADE_BY` in the environment of the process, or of its parent (a bare task's supervisor)
 - directories: in a home whose file `.tare` holds the inode of the home, below one of its own directories; or called
   `tare-…` with a file `.tare` that holds device and inode (deployments/marked.py looks at both)
-- interfaces and rules: names that only tare gives, with the owner's token
-- control groups: the names of runs, which are random
+- interfaces, rules and control groups: names that only tare gives, with the owner's token
 
 The owner is the tare or agent that the entry names: what another one made, which may still run, is left.
 
@@ -47,7 +46,7 @@ _SCRATCH = re.compile(r"tare-(?:task|pod)\.[A-Za-z0-9._-]+|tare-[a-z-]+-[0-9a-f]
 _LINK = re.compile(r"tar(?:[bnt]|e[cmop])([0-9a-f]{4})[0-9a-f]{5}")
 """Names of interfaces of virtual machines, NFS servers and pods; a name has at most 15 characters."""
 _TAG = re.compile(r"([0-9a-f]{4})[0-9a-f]{8}")
-_GROUP = re.compile(r"(?:tare/|tare\.slice/tare-)[A-Za-z0-9_.-]+(?:/.+)?")
+_GROUP = re.compile(r"(?:tare/|tare\.slice/tare-)([0-9a-f]{4})_[A-Za-z0-9_.-]+(?:/.+)?")
 """Names of the groups of a run: never the group of all runs."""
 _OTHERS = "another tare made it than the one that the ledger names"
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
@@ -96,10 +95,15 @@ def refuse_rules(maker: str, tag: str, owner: Process) -> None:
     _must_name(named, owner, "it does not name rules that tare made")
 
 
-def refuse_cgroup(path: str) -> None:
-    """Raise `RunFailed` unless the path leads to a control group of a run."""
+def group_of(name: str, owner: Process) -> str:
+    """Parent of all control groups of a run, relative to the root of their hierarchy."""
+    return f"tare/{token_of(owner)}_{name}"
+
+
+def refuse_cgroup(path: str, owner: Process) -> None:
+    """Raise `RunFailed` unless the path leads to a control group of a run of this tare."""
     plain = all(part not in {"", ".", ".."} for part in path.split("/"))
-    _must_be(plain and _GROUP.fullmatch(path) is not None, "it is not a control group of a run of tare's")
+    _must_name(_GROUP.fullmatch(path) if plain else None, owner, "it is not a control group of a run of tare's")
 
 
 def refuse_labels(labels: Mapping[str, str], owner: Process) -> None:

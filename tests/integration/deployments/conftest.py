@@ -24,6 +24,7 @@ from tare.images import Image
 from tare.sites import Host, Output
 from tare.sites.layout import ENV, make_home
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import group_of
 from tare.study.values import NetworkKind
 
 _ENDING_S = 60.0
@@ -79,15 +80,15 @@ def container(reached: Reached, ledger: Ledger) -> Deployment:
 
 
 @pytest.fixture
-def parent() -> str:
-    return f"tare/test-{uuid4().hex[:8]}"
+def parent(reached: Reached, ledger: Ledger) -> str:
+    return group_of(f"test-{uuid4().hex[:8]}", ledger.owner_on(reached.host.name))
 
 
 @pytest.fixture
 def make_task(image: Image, parent: str, tmp_path: Path) -> Callable[..., Task]:
     def make(*argv: str, name: str = "task", **given: object) -> Task:
         output = Output(str(tmp_path / f"{name}.out"), str(tmp_path / f"{name}.err"))
-        unique = f"{parent.replace('/', '-')}-{name}"
+        unique = f"tare-{parent.rpartition('_')[2]}-{name}"
         return Task(unique, image, argv, output, parent, **given)  # type: ignore[arg-type]  # whatever a test gives
 
     return make

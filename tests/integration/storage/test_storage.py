@@ -23,6 +23,7 @@ from tare.images import Image
 from tare.requirements import HostPlan
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import group_of
 from tare.storage import DataMount, DataRequest, Storage
 from tare.storage.nfs.client import NFS
 from tare.storage.registry import STORAGES
@@ -115,7 +116,13 @@ def rig(reached: Reached, ledger: Ledger, data_request: DataRequest, image: Imag
         reached.engine,
         ledger,
         data_request,
-        Task(data_request.name, image, ("sleep", "600"), output, f"tare/{data_request.name}"),
+        Task(
+            data_request.name,
+            image,
+            ("sleep", "600"),
+            output,
+            group_of(data_request.name, ledger.owner_on(reached.host.name)),
+        ),
     )
 
 

@@ -150,6 +150,7 @@ fn a_hostile_ledger_costs_nothing() {
         ("cgroup", "user.slice/user-0.slice"),
         ("cgroup", "tare"),
         ("cgroup", "tare.slice"),
+        ("cgroup", "tare/0000_run"),
         ("mount", "/proc"),
         ("mount", &above),
         ("rules", "nftables:filter"),

@@ -22,7 +22,7 @@ fn names_are_judged_as_the_shared_table_has_them() {
         };
         let own = match kind {
             "path" => own_place(ident, home).is_ok(),
-            "cgroup" => refuse_cgroup(ident).is_ok(),
+            "cgroup" => refuse_cgroup(ident, OWNER).is_ok(),
             "link" => refuse_link(ident, OWNER).is_ok(),
             "rules" => {
                 let (maker, tag) = ident.split_once(':').unwrap_or((ident, ""));

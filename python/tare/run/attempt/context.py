@@ -34,6 +34,7 @@ from tare.run.attempt.socket_place import bind_for_client, bind_for_server, sock
 from tare.run.attempt.units import limits_of, machine_of, pod_of, sysctls_of
 from tare.run.machine import Machine
 from tare.sites import Host, Process
+from tare.sites.marks import group_of
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, NamedFile, Placement
 from tare.study.values import IN_HOST, NetworkKind
@@ -148,14 +149,13 @@ class RunContext:
         own_root = self.sut_deployment.own_root
         return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.data_mount_of(node).source
 
-    @property
-    def cgroup_parent(self) -> str:
-        """Common cgroup parent of everything that the attempt starts, so that equal arms get equal weights."""
-        return f"tare/{self.group}"
+    def cgroup_parent(self, host: Host) -> str:
+        """Common cgroup parent of all that the attempt starts on a host, so that equal arms get equal weights."""
+        return group_of(self.group, self.machine.ledger_on(host).owner_on(host.name))
 
     @property
     def group(self) -> str:
-        """Name of the cgroup parent: the token of the attempt that started the server."""
+        """End of the cgroup parent's name: the token of the attempt that started the server."""
         return self.first_token or self.token
 
     def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
@@ -308,7 +308,7 @@ class RunContext:
             image=image,
             argv=command.argv,
             output=workdir.output(name),
-            cgroup_parent=self.cgroup_parent,
+            cgroup_parent=self.cgroup_parent(workdir.host),
             env={**dict(image.config.env), **command.env},
             user=image.config.user,
             workdir=asked or image.config.workdir,

@@ -77,7 +77,7 @@ _GUEST = {
     "cpu_threads": ("vm.pin", "limits.cpus", "limits.cpu_quota"),
 }
 """Compared properties of two virtual machines, and the keys that vary them."""
-TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
+TOKEN = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{4}_)?[0-9a-f]{12}(?![0-9a-f])")
 """Token in the names of everything that tare makes for a run."""
 ENVIRONMENT = "environment variable "
 """Prefix of the names of these properties."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tare.requirements import HostPlan, Use
 from tare.sites import Completed, Host, Output
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
+from tare.sites.marks import group_of
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.host import SshHost
 from tare.study.model import SutSpec
@@ -213,7 +215,9 @@ def test_a_bridge_goes_with_its_container(bench: Bench) -> None:
 def test_a_plug_in_that_fails_is_told_and_leaves_nothing(bench: Bench) -> None:
     bench.host.answers[PLUGIN,] = Completed((), 1, b'{"msg": "no addresses left"}')
     with pytest.raises(RunFailed, match="the CNI plug-in bridge does not attach tare-x-sut: no addresses left"):
-        bench.deployment.start(a_task(network=NetworkKind.BRIDGE))
+        bench.deployment.start(
+            replace(a_task(network=NetworkKind.BRIDGE), cgroup_parent=group_of("x", bench.ledger.owner))
+        )
     assert not [argv for argv in bench.host.ran() if "run" in argv]
     bench.host.answers[PLUGIN,] = Completed((), 0)
     ledger = bench.ledger
