@@ -45,7 +45,7 @@ def test_the_explorer_compares_any_arm_with_any_other_and_the_address_keeps_the_
         open_store(store_of(tmp_path / name, known({**rates, **again, "bridge": bridge})))
         for name, bridge in (("one", rates["bridge"]), ("two", [100.0, 101.0, 99.5]))
     ]
-    views = [store_view(store, number) for number, store in enumerate(stores, start=1)]
+    views = [store_view(store, number, f"number {number}") for number, store in enumerate(stores, start=1)]
     write_site(tmp_path / "site", claims, Layout(tmp_path / "home"), views)
     page = browser.new_page(viewport={"width": 390, "height": 800})
     faults: list[str] = []

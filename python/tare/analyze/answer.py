@@ -179,8 +179,14 @@ def why_hidden(study: Study, hidden: float | None, *, has_control: bool) -> tupl
     if hidden is None:
         return ("the control has no interval",)
     if hidden > study.margins.get(PRIMARY, SMALL):
-        return (f"a bias of up to {100 * hidden:.0f} % would not have shown",)
+        return (f"a bias of up to {hidden_words(hidden)} would not have shown",)
     return ()
+
+
+def hidden_words(hidden: float) -> str:
+    """Format the bias that a control could hide, rounded up: 0.0851 → `8.6 %`, 0.123 → `13 %`."""
+    digits = 0 if hidden >= 0.1 else 1
+    return f"{math.ceil(round(hidden * 10 ** (2 + digits), 6)) / 10**digits:.{digits}f} %"
 
 
 def _reasons(study: Study, analysis: Analysis) -> list[str]:

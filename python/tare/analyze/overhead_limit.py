@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.analyze.analysis import Analysis
+from tare.analyze.answer import hidden_words
 from tare.analyze.estimate import Estimate, Finding
 from tare.analyze.metrics import metric_named
 from tare.protocols.registry import as_published
@@ -109,7 +110,7 @@ def if_borne(one: LimitCheck, analysis: Analysis) -> LimitCheck:
     beyond = one.outcome is Outcome.FAIL and one.worse is not None and one.worse[0] > one.most + hidden
     if hidden <= one.most or beyond:
         return one
-    why = f"the control shows no bias, but could hide {100 * hidden:.0f} %, more than the limit"
+    why = f"the control shows no bias, but could hide {hidden_words(hidden)}, more than the limit"
     return replace(one, outcome=Outcome.TOO_NOISY, why=why)
 
 

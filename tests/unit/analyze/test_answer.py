@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.answer import Kind, Trust, arm_answer, arm_answers, trust
+from tare.analyze.answer import Kind, Trust, arm_answer, arm_answers, hidden_words, trust
 from tare.analyze.estimate import BlockEffect, Estimate, Finding
 
 ARMS = ("bare", "bridge")
@@ -126,3 +126,11 @@ def test_an_effect_that_the_control_could_hide_does_not_decide_a_study() -> None
     trusted = trust(study, analysis, answers)
     assert trusted is not None
     assert trusted.level is Trust.NOISY
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [(0.0, "0.0 %"), (0.0851, "8.6 %"), (0.085, "8.5 %"), (0.07, "7.0 %"), (0.101, "11 %"), (0.12, "12 %")],
+)
+def test_what_a_control_could_hide_is_rounded_upwards_everywhere(hidden: float, words: str) -> None:
+    assert hidden_words(hidden) == words

@@ -162,6 +162,14 @@ def test_the_axis_holds_everything_and_its_labels_keep_clear_of_each_other() -> 
     assert 'class="open"' in row(marks[2], axis, "x")
 
 
+@pytest.mark.parametrize("points", [(-1.2, 0.0), (-0.05, 0.0), (-0.3, 0.1), (0.02, 0.4), (1.5, 3.0), (-4.0, 0.2)])
+def test_the_axis_has_a_mark_on_either_side_of_no_change(points: tuple[float, ...]) -> None:
+    axis = axis_of([Mark(point, None, None, weak=False) for point in points])
+    assert axis.marks[0] < 0 < axis.marks[-1]
+    assert axis.low < min(points)
+    assert axis.high > max(points)
+
+
 def test_the_command_writes_into_an_empty_directory_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     keep(Layout(tmp_path / "home"), costs(cost("machine-cpu", 3.0)))
@@ -188,7 +196,7 @@ def test_costs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_the_answers_of_stores_come_first_and_without_scripts(tmp_path: Path) -> None:
     rates = {"bare": [1000.0, 1010.0, 990.0], "<b>host": [500.0, 506.0, 494.0]}
     store = store_of(tmp_path / "store", known({**rates, "baseline-again": [1001.0, 1008.0, 991.0]}))
-    index = dict(pages_of((), (), [store_view(open_store(store), 1)]))["index.html"]
+    index = dict(pages_of((), (), [store_view(open_store(store), 1, "mine")]))["index.html"]
     page = Page(index)
     assert page.open == []
     assert "<b>host" not in index

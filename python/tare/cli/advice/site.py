@@ -33,7 +33,10 @@ def site(
     folder = Path(last)
     if (folder / "store.sqlite").exists():
         raise StudyError(f"{folder} is a store", hint="name a new directory last: tare site STORE... DIR")
-    views = [store_view(open_store(parse_store_url(place)), number) for number, place in enumerate(stores, start=1)]
+    views = []
+    for number, place in enumerate(map(parse_store_url, stores), start=1):
+        called = place.directory.absolute().name if place.is_directory else place.name
+        views.append(store_view(open_store(place), number, called))
     paths = write_site(folder, every_claim(claims), default_layout(), views)
     typer.echo(str(folder / "index.html"))
     typer.echo(f"{counted(len(paths), 'file')} written; open index.html, or serve {folder}.", err=True)

@@ -15,6 +15,7 @@ from tare.knowledge.claim import ClaimFile
 from tare.knowledge.site.forest import mark_of
 from tare.knowledge.site.stores import StoreView
 from tare.one_line import plain
+from tare.report.figures import signed
 from tare.traps.trap import TrapFile
 from tare.version import __version__
 
@@ -52,7 +53,7 @@ def _claim(known: ClaimFile) -> Mapping[str, Any] | None:
         "low": mark.low,
         "high": mark.high,
         "database": context.database.name,
-        "words": plain(effect_words(known.claim), 120),
+        "words": signed(plain(effect_words(known.claim), 120)),
         "arm": plain(f"{context.arm.deployment}, {context.arm.network or 'path not told'}", 80),
         "baseline": context.baseline.deployment,
         "weak": known.claim.source.weak,

@@ -8,13 +8,32 @@ from dataclasses import dataclass
 
 from tare.knowledge.claim import Between, Claim, Measured
 from tare.knowledge.pool import half_width
+from tare.report.figures import signed
 
 WIDTH, HEIGHT, EDGE = 260, 22, 8
 _MIDDLE = HEIGHT / 2
-_STEPS = (-0.99, -0.9, -0.75, -0.5, -0.25, -0.1, -0.05, 0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 9.0, 99.0)
+_STEPS = (
+    -0.99,
+    -0.9,
+    -0.75,
+    -0.5,
+    -0.25,
+    -0.1,
+    -0.05,
+    -0.02,
+    0.0,
+    0.02,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    9.0,
+    99.0,
+)
 """Relative changes that an axis may mark."""
-_OTHER_SIDE = 0.35
-"""Least length of an axis beyond no change, of its longer side: room for a mark with the other sign."""
 _LABEL = 40
 """Pixels that the label of a mark takes; marks are as far apart."""
 
@@ -59,12 +78,12 @@ def mark_of(claim: Claim) -> Mark | None:
 
 
 def axis_of(marks: Sequence[Mark]) -> Axis:
-    """Wide enough for all of them and for no change at all, with marks that do not run into each other."""
+    """Wide enough for all of them and a mark of either sign, with marks that do not run into each other."""
     ends = [end for mark in marks for end in (mark.point, mark.low, mark.high) if end is not None]
-    low, high = min([*ends, -0.05]), max([*ends, 0.05])
-    low, high = min(low, -_OTHER_SIDE * high), max(high, -_OTHER_SIDE * low)
-    margin = 0.04 * (high - low)
-    axis = Axis(low - margin, high + margin, ())
+    low, high = 1.04 * min([*ends, -0.05]), 1.04 * max([*ends, 0.05])
+    high = max(high, _room(-low, 1))
+    low = min(low, -_room(high, -1))
+    axis = Axis(low, high, ())
     chosen: list[float] = [0.0]
     for step in sorted(_STEPS, key=abs, reverse=True):
         at = math.log1p(step)
@@ -76,6 +95,16 @@ def axis_of(marks: Sequence[Mark]) -> Axis:
         ):
             chosen.append(at)
     return Axis(axis.low, axis.high, tuple(sorted(chosen)))
+
+
+def _room(longer: float, sign: int) -> float:
+    """Return the least length of the side of `sign` that holds one labelled mark beside a side of this length."""
+    inside, width = _LABEL / 2 + 1, WIDTH - 2 * EDGE
+    for at in sorted(abs(math.log1p(step)) for step in _STEPS if step * sign > 0):
+        side = (at + longer * (inside - EDGE) / width) / (1 - (inside - EDGE) / width)
+        if at * width >= _LABEL * (side + longer):
+            return side
+    return longer
 
 
 def row(mark: Mark, axis: Axis, words: str) -> str:
@@ -111,4 +140,4 @@ def head(axis: Axis) -> str:
 
 
 def _percent(log_ratio: float) -> str:
-    return f"{100 * math.expm1(log_ratio):+.0f} %" if log_ratio else "0 %"
+    return signed(f"{100 * math.expm1(log_ratio):+.0f} %") if log_ratio else "0 %"

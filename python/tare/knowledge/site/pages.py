@@ -24,6 +24,7 @@ from tare.knowledge.site.stores import StoreView
 from tare.knowledge.unit_costs import Load, Quantity, UnitCosts
 from tare.one_line import plain
 from tare.report.drawings import Figure
+from tare.report.figures import unbroken
 from tare.report.write import write
 from tare.sites.layout import Layout
 from tare.traps.trap import load_traps
@@ -134,7 +135,7 @@ def _templates() -> Environment:
         loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
     )
     environment.filters["plain"] = plain
-    environment.filters["together"] = lambda text: str(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    environment.filters["unbroken"] = unbroken
     return environment
 
 

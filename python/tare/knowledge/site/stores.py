@@ -39,13 +39,13 @@ class StoreView:
     tree: Mapping[str, Any]
 
 
-def store_view(store: Store, number: int) -> StoreView:
-    """Analyse a store. `number`: its place on the site, from 1, of which its id is made."""
+def store_view(store: Store, number: int, called: str) -> StoreView:
+    """Analyse a store. `number`: its place on the site, from 1, of which its id is made; `called`: its name."""
     study, records = with_marks(store.plan.study, store.records())
     analysis = analyze(study, records)
     answers = arm_answers(study, analysis)
     trusted = trust(study, analysis, answers)
-    name = plain(f"{study.name}, scale {study.scale}", 120)
+    name = plain(f"{called}: {study.name}, {study.scale}", 120)
     began = min((time.began_at for run in records for time in run.phases), default=None)
     title = name if began is None else f"{name}, {moment(began)}"
     return StoreView(

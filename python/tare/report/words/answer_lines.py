@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tare.analyze.answer import ArmAnswer, Kind, Trust, Trusted
+from tare.analyze.answer import ArmAnswer, Kind, Trust, Trusted, hidden_words
 from tare.analyze.metrics import metric_named
 from tare.plural import counted
 from tare.report.figures import decimals_of, duration, percent
@@ -72,12 +72,9 @@ def trust_text(trusted: Trusted, block_s: float | None = None) -> str:
     why = listed([*reasons, *([f"{rest} more"] if rest > 0 else [])] or [""])
     match trusted.level:
         case Trust.SOUND:
-            hidden = f"; it would have shown one of more than {percent(trusted.could_hide, 0, signed=False)}"
-            return (
-                "Sound: no validity rule is broken, and the control shows no bias"
-                + (hidden if trusted.could_hide is not None else "")
-                + "."
-            )
+            most = trusted.could_hide
+            shown = "" if most is None else f"; it would have shown one of more than {hidden_words(most)}"
+            return f"Sound: no validity rule is broken, and the control shows no bias{shown}."
         case Trust.CARE:
             return f"Read with care: {why}."
         case Trust.INVALID:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tare.analyze import Analysis
 from tare.analyze.analysis import RULE, Control
-from tare.analyze.answer import Trust, arm_answers, trust
+from tare.analyze.answer import Trust, arm_answers, hidden_words, trust
 from tare.plural import counted
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.record.emulated import sides_text
@@ -116,7 +116,7 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
             grave=True,
         )
     else:
-        hidden = percent(control.could_hide, 0 if (control.could_hide or 0.0) >= 0.1 else 1, signed=False)
+        hidden = hidden_words(control.could_hide or 0.0)
         yield Headline(
             f"Control: {sentence}: no bias was detected; it could hide \N{PLUS-MINUS SIGN}{hidden}.", grave=False
         )

@@ -54,13 +54,22 @@ function svg(name, attributes) {
   return made;
 }
 
+// The least length of the side of `sign` that holds one labelled mark beside a side of this length.
+function room(longer, sign) {
+  const inside = APART / 2 + 1 - EDGE, width = WIDTH - 2 * EDGE;
+  for (const step of STEPS.filter((each) => each * sign > 0).sort((a, b) => Math.abs(a) - Math.abs(b))) {
+    const at = Math.abs(Math.log1p(step)), side = (at + longer * inside / width) / (1 - inside / width);
+    if (at * width >= APART * (side + longer)) return side;
+  }
+  return longer;
+}
+
 function axisOf(effects) {
   const ends = effects.flatMap((each) => [each.point, each.low, each.high]).filter((each) => each !== null && Number.isFinite(each));
-  let low = Math.min(-0.05, ...ends), high = Math.max(0.05, ...ends);
-  low = Math.min(low, -0.35 * high);
-  high = Math.max(high, -0.35 * low);
-  const margin = 0.04 * (high - low);
-  const axis = { low: low - margin, high: high + margin };
+  let low = 1.04 * Math.min(-0.05, ...ends), high = 1.04 * Math.max(0.05, ...ends);
+  high = Math.max(high, room(-low, 1));
+  low = Math.min(low, -room(high, -1));
+  const axis = { low, high };
   axis.x = (log) => EDGE + (Math.min(Math.max(log, axis.low), axis.high) - axis.low) / (axis.high - axis.low) * (WIDTH - 2 * EDGE);
   axis.marks = [0];
   for (const step of [...STEPS].sort((a, b) => Math.abs(b) - Math.abs(a))) {
