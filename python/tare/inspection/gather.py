@@ -15,7 +15,7 @@ from tare.inspection.groups import cpu_count, group_of, read_group
 from tare.inspection.network import read_network
 from tare.inspection.options import MYSQL, options_of
 from tare.inspection.readings import NEEDS_ROOT, Readings
-from tare.inspection.subject import Subject
+from tare.inspection.subject import KNOWN, Subject, tag_of
 from tare.sites import Host
 from tare.sites.facts import host_facts
 from tare.sites.reading import answer, as_int, number, text
@@ -32,7 +32,10 @@ _NOT_DATA = ("/dev/", "/proc/", "/sys/", "/tmp/", "/var/log/", "/run/", "/usr/",
 def gather(host: Host, subject: Subject) -> Readings:
     """Read the facts of a server. A fact that cannot be read is kept with the reason."""
     facts = Readings()
-    facts.put("database", subject.database, f"/proc/{subject.pid}/comm")
+    known = subject.database if subject.database in KNOWN else None
+    facts.put(
+        "database", known, f"/proc/{subject.pid}/comm", "the program is none of the databases that tare knows"
+    )
     facts.put("placed", subject.placed, f"/proc/{subject.pid}/cgroup")
     facts.put("engine", subject.engine, "who knows its container")
     _process(host, subject, facts)
@@ -71,7 +74,7 @@ def _process(host: Host, subject: Subject, facts: Readings) -> None:
     facts.put(
         "image.libc", _libc(maps), f"{own}/maps", "the program is linked statically, or only root may read it"
     )
-    opened = answer(host, ["find", f"{own}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"])
+    opened = answer(host, ["find", f"{own}/fd", "-lname", "anon_inode:*", "-printf", "%l\n"], partial=True)
     rings = "io_uring" if "io_uring" in opened else "libaio" if "/[aio]" in (maps or "") else NONE
     facts.put("process.io", None if maps is None else rings, f"{own}/fd and {own}/maps")
 
@@ -140,7 +143,8 @@ def data_path(host: Host, pid: int, database: str = "") -> str | None:
     cwd = answer(host, ["readlink", f"/proc/{pid}/cwd"]).strip()
     if cwd and (cwd != "/" or database in _SAVES_TO_CWD):
         return cwd
-    listed = answer(host, ["find", f"/proc/{pid}/fd", "-type", "l", "-perm", "-200", "-printf", "x -> %l\n"])
+    writable = ["find", f"/proc/{pid}/fd", "-type", "l", "-perm", "-200", "-printf", "x -> %l\n"]
+    listed = answer(host, writable, partial=True)
     opened = [found[1] for line in listed.splitlines() if (found := _OPEN.search(line))]
     data = [path for path in opened if path.startswith("/") and not path.startswith(_NOT_DATA)]
     return min(data, key=len).rpartition("/")[0] or None if data else None
@@ -156,7 +160,7 @@ def _container(host: Host, subject: Subject, facts: Readings) -> None:
     log: Mapping[str, Any] = given.get("LogConfig") or {}
     runtime = given.get("Runtime") or given.get("OCIRuntime") or attrs.get("OCIRuntime")
     facts.put("runtime", NONE if alone else runtime, where, why)
-    facts.put("image.tag", NONE if alone else _tag(config.get("Image"), attrs.get("Image")), where, why)
+    facts.put("image.tag", NONE if alone else tag_of(config.get("Image"), attrs.get("Image")), where, why)
     facts.put("log.driver", NONE if alone else log.get("Type"), where, why)
     limited = log.get("Type") == "local" or "max-size" in (log.get("Config") or {})
     facts.put("log.rotates", True if alone else limited if attrs else None, where, why)
@@ -166,6 +170,8 @@ def _container(host: Host, subject: Subject, facts: Readings) -> None:
     wanted = (check.get("Test") or ["NONE"])[0] != "NONE"
     seconds = (check.get("Interval") or 0) / 1e9 or _DEFAULT_CHECK_S
     facts.put("health.interval_s", None if not alone and not attrs else seconds if wanted else NONE, where, why)
+    for name, value in subject.specified.items():
+        facts.put(name, value, "the pod's specification")
 
 
 def log_bytes(host: Host, subject: Subject) -> int | None:
@@ -174,20 +180,11 @@ def log_bytes(host: Host, subject: Subject) -> int | None:
     return as_int(answer(host, ["stat", "-c", "%s", "--", path]).strip()) if path else None
 
 
-def _tag(image: str | None, ident: str | None) -> str | None:
-    """Tag of a reference; `latest` if it has none, `none` for a digest or (the beginning of) the image's own id."""
-    if not image:
-        return None
-    if "@" in image or image.startswith("sha256:") or (ident or "").removeprefix("sha256:").startswith(image):
-        return NONE
-    name, mid, tag = image.rpartition("/")[2].partition(":")
-    return tag if mid else "latest" if name else None
-
-
 def _settings(host: Host, subject: Subject, facts: Readings) -> None:
     own = f"/proc/{subject.pid}"
     path = facts.facts.get("data.path")
-    options = options_of(host, subject.pid, subject.database, path if isinstance(path, str) else None)
+    data = path if isinstance(path, str) else None
+    options = options_of(host, subject.pid, subject.database, data, subject.command)
     facts.put("cache.bytes", options.cache_bytes, options.cache_from, "not set there: the server's default holds")
     facts.put("jvm.heap_bytes", options.heap_bytes, "command line: -Xmx", "not set there, or no JVM")
     facts.put(

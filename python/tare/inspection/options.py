@@ -24,6 +24,7 @@ _SKIP_NAMES = re.compile(r"^\s*skip[-_]name[-_]resolve(?:\s*=\s*(\S+))?\s*$", re
 _CHARACTERS = re.compile(r"^\s*character[-_]set[-_]server\s*=\s*([^#\s]+)", re.MULTILINE)
 _HEAP = re.compile(r"^-Xmx(\d+)([kKmMgG]?)$")
 _OPTION_FOLDERS = ("/etc/my.cnf", "/etc/mysql", "/etc/my.cnf.d")
+_WRITES_OVER = frozenset({"redis", "valkey"})
 MYSQL = frozenset({"mysql", "mariadb", "percona"})
 
 
@@ -39,14 +40,22 @@ class Options:
     character_set: str | None = None
 
 
-def options_of(host: Host, pid: int, database: str, data_path: str | None) -> Options:
-    """Search the command line, and for some databases their option files as the program sees them."""
+def options_of(host: Host, pid: int, database: str, data_path: str | None, started: Sequence[str] = ()) -> Options:
+    """Search the command line, and for some databases their option files as the program sees them.
+
+    `started`: the command of its container. Redis and Valkey write over their own command line.
+    """
     words = (text(host, f"/proc/{pid}/cmdline") or "").split("\0")
     root = f"/proc/{pid}/root"
+    if database in _WRITES_OVER and any(started):
+        words = [part for word in started for part in word.split()]
     heap = [found for word in words if (found := _HEAP.match(word))]
     sources = [("command line", _as_lines(words, database))]
     if database == "postgresql" and data_path:
         names = (f"{data_path}/postgresql.auto.conf", f"{data_path}/postgresql.conf")
+        sources += [(name, text(host, f"{root}{name}") or "") for name in names]
+    if database in _WRITES_OVER:
+        names = tuple(word for word in words if word.startswith("/") and word.endswith(".conf"))
         sources += [(name, text(host, f"{root}{name}") or "") for name in names]
     if database in MYSQL:
         sources += [(name.removeprefix(root), text(host, name) or "") for name in _option_files(host, root)]
@@ -79,13 +88,8 @@ def _as_lines(words: Sequence[str], database: str) -> str:
 def _option_files(host: Host, root: str) -> list[str]:
     """Option files of MySQL's family in the program's own root, the last read first, whose value counts."""
     places = [f"{root}{folder}" for folder in _OPTION_FOLDERS]
-    listed = answer(host, ["find", "-L", *places, "-maxdepth", "2", "-name", "*.cnf", "-type", "f"])
-    found = listed.splitlines()
-    if not found:  # find fails if one of them does not exist
-        found = [
-            line for place in places for line in answer(host, ["find", "-L", place, "-name", "*.cnf"]).splitlines()
-        ]
-    return sorted(set(found), reverse=True)
+    wanted = ["find", "-L", *places, "-maxdepth", "2", "-name", "*.cnf", "-type", "f"]
+    return sorted(set(answer(host, wanted, partial=True).splitlines()), reverse=True)
 
 
 def _cache(database: str, sources: Sequence[tuple[str, str]]) -> tuple[int | None, str]:

@@ -9,11 +9,18 @@ from typing import Any
 
 from tare.inspection.verdict import Met, Verdict, shown
 from tare.knowledge.advice_text import effect_words
+from tare.knowledge.unit_costs import UnitCost
 from tare.one_line import plain
 from tare.plural import counted
 
 _LABEL = 12
 _LONGEST = 600
+_ELSEWHERE: Mapping[str, frozenset[str]] = {
+    "container": frozenset({"kubernetes"}),
+    "pod": frozenset({"docker", "podman", "compose"}),
+    "process": frozenset({"docker", "podman", "compose", "kubernetes"}),
+}
+"""Where a server is → places of lines that are not for it."""
 _FACT = re.compile(r"<([a-z_.]+)>")
 _LONG_NAME = re.compile(r"[0-9a-f]{24,}")
 
@@ -32,9 +39,12 @@ def lines(verdict: Verdict, width: int = 80) -> Iterator[str]:
 
 
 def pasted(met: Met, verdict: Verdict) -> Mapping[str, str]:
-    """Lines to paste, with the server's own name and values in place of `CONTAINER` and `<fact>`."""
+    """Lines to paste where the server is, with its own name and values in place of `CONTAINER` and `<fact>`."""
     lines: dict[str, str] = {}
+    elsewhere = _ELSEWHERE.get(verdict.subject.placed, frozenset())
     for place, line in met.known.trap.remedy.lines.items():
+        if place in elsewhere:
+            continue
         named = line.replace("CONTAINER", plain(verdict.subject.name, 60))
         lines[place] = _FACT.sub(lambda each: shown(each[1], verdict.readings.facts.get(each[1])), named)
     return lines
@@ -49,11 +59,18 @@ def _met(number: int, met: Met, verdict: Verdict, width: int) -> Iterator[str]:
     yield from _labelled("cost", trap.cost.says, width)
     for claim in met.claims:
         yield from _labelled("measured", f"{effect_words(claim.claim)} ({claim.id})", width)
+    if met.here is not None:
+        yield from _labelled("here", f"{_weighed(met.here)} (tare weigh)", width)
     yield from _labelled("remedy", trap.remedy.says, width)
     for place, line in pasted(met, verdict).items():
         yield f"   {place:{_LABEL}}{plain(line, _LONGEST)}"
     if trap.study:
         yield f"   {'measure':{_LABEL}}--trap {met.known.id} --study FILE writes the study"
+
+
+def _weighed(cost: UnitCost) -> str:
+    interval = "" if cost.low is None or cost.high is None else f" [{cost.low:.1f}, {cost.high:.1f}]"
+    return f"{cost.us:+.1f} µs{interval} of CPU time a request and its reply"
 
 
 def _summary(verdict: Verdict, width: int) -> Iterator[str]:
@@ -135,6 +152,9 @@ def _met_tree(met: Met, verdict: Verdict) -> dict[str, Any]:
             "of": trap.cost.of,
             "says": trap.cost.says,
             "claims": [{"claim": each.id, "effect": effect_words(each.claim)} for each in met.claims],
+            "here_us": None
+            if met.here is None
+            else {"point": met.here.us, "low": met.here.low, "high": met.here.high, "n": met.here.n},
         },
         "remedy": {"says": trap.remedy.says, "lines": dict(pasted(met, verdict))},
         "measurable": bool(trap.study),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tare.inspection.readings import Reading, Readings
 from tare.inspection.subject import Subject
 from tare.knowledge.claim import ClaimFile
+from tare.knowledge.unit_costs import UnitCost, UnitCosts
 from tare.traps.predicate import NONE, Answer, Known
 from tare.traps.trap import TrapFile
 
@@ -22,6 +23,8 @@ class Met:
     known: TrapFile
     evidence: Mapping[str, Reading]
     claims: tuple[ClaimFile, ...] = ()
+    here: UnitCost | None = None
+    """What a request costs more on this machine, where it was weighed."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,16 @@ class Verdict:
     readings: Readings
 
 
-def verdict(
+def verdict(  # noqa: PLR0913 - what a verdict is made of
     subject: Subject,
     readings: Readings,
     traps: Sequence[TrapFile],
     claims: Sequence[ClaimFile] = (),
     *,
+    weighed: UnitCosts | None = None,
     watched: bool = False,
 ) -> Verdict:
-    """Ask every trap. A cost that is not known is left out, not guessed."""
+    """Ask every trap. A cost that is not known is left out, not guessed. `weighed`: this machine's unit costs."""
     facts, by_id = readings.facts, {claim.id: claim for claim in claims}
     met, fine, undecided, needs_load = [], [], [], []
     for known in traps:
@@ -64,13 +68,20 @@ def verdict(
         if said is Answer.YES:
             evidence = {name: readings.known[name] for name in known.trap.facts if name in readings.known}
             costs = tuple(by_id[name] for name in known.trap.cost.claims if name in by_id)
-            met.append(Met(known, evidence, costs))
+            met.append(Met(known, evidence, costs, _here(known, weighed)))
         elif said is Answer.NO or _not_set(known, readings):
             fine.append(known)
         else:
             undecided.append(Open(known, _lacks(known, readings)))
     met.sort(key=lambda each: (_ORDER[each.known.trap.cost.of], each.known.id))
     return Verdict(subject, tuple(met), tuple(fine), tuple(undecided), tuple(needs_load), readings)
+
+
+def _here(known: TrapFile, weighed: UnitCosts | None) -> UnitCost | None:
+    network = known.trap.cost.unit_cost
+    if weighed is None or network is None:
+        return None
+    return weighed.of(("container", "bare", network.value), "busy", "machine-cpu")
 
 
 def _not_set(known: TrapFile, readings: Readings) -> bool:
@@ -81,7 +92,8 @@ def _not_set(known: TrapFile, readings: Readings) -> bool:
 
 def _lacks(known: TrapFile, readings: Readings) -> Mapping[str, str]:
     unread = readings.unread
-    return {name: unread[name] for name in known.trap.facts if name in unread}
+    asked = (*(("database",) if known.trap.hits.databases else ()), *known.trap.facts)
+    return {name: unread[name] for name in asked if name in unread}
 
 
 def shown(name: str, value: Known | None) -> str:

@@ -126,15 +126,18 @@ def sysctls(host: Host, wanted: Iterable[str], within: Sequence[str] = ()) -> Ma
     return {name: " ".join(lines[path].split()) for name, path in paths.items() if path in lines} or None
 
 
-def answer(host: Host, argv: Iterable[str]) -> str:
-    """Output of a small program; empty if it is missing or fails."""
+def answer(host: Host, argv: Iterable[str], *, partial: bool = False) -> str:
+    """Output of a small program; empty if it is missing or fails.
+
+    `partial`: also of one that fails, as `find` and `grep` do if one of many files of /proc has just gone away.
+    """
     try:
         done = host.run(list(argv), timeout_s=_QUICK_S, env={"PATH": _PATH, "LC_ALL": "C"}, check=False)
     except (HostSilent, TimedOut):
         raise
     except RunFailed:
         return ""
-    return done.text if done.code == 0 else ""
+    return done.text if partial or done.code == 0 else ""
 
 
 def runs(host: Host, argv: Iterable[str]) -> bool:

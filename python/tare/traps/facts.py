@@ -85,7 +85,9 @@ FACTS: Mapping[str, str] = {
     "load.listen_overflows": "with `--watch`: connections dropped at the listen queue",
     "load.run_queue_share": "with `--watch`: waiting for a CPU, as a share of running and waiting",
     "load.proxy_cpus": "with `--watch`: CPUs that docker-proxy or its like used",
-    "load.log_bytes_per_s": "with `--watch`: growth of the container's log",
+    "load.log_bytes_per_s": "with `--watch`: growth of its log; in runs: bytes that the server printed a second",
+    "load.conntrack_drops": "with `--watch`: packets that the host dropped at a full connection tracking table",
+    "load.flush_ms": "with `--watch`: mean milliseconds of a flush of the disk under the data; `none`: no flush",
 }
 UNDER_LOAD = frozenset(name for name in FACTS if name.startswith("load."))
 """Facts that only load shows: `tare inspect --watch`."""

@@ -15,6 +15,7 @@ from tare.study.model import Name
 from tare.study.reading.document import Sort, read
 from tare.study.reading.file import Text
 from tare.study.reading.problems import checked
+from tare.study.values import NetworkKind
 from tare.traps.facts import FACTS, UNDER_LOAD
 from tare.traps.predicate import Answer, Facts, Known, Predicate, PredicateModel
 
@@ -38,6 +39,8 @@ class Cost(PredicateModel):
     of: Literal["performance", "correctness", "availability"] = "performance"
     claims: tuple[Name, ...] = ()
     """Ids of claims, whose effects are the expected cost."""
+    unit_cost: NetworkKind | None = None
+    """Network whose [unit cost](unit-costs.md) on the machine at hand is what a request costs more."""
 
 
 class Remedy(PredicateModel):
@@ -116,9 +119,8 @@ class Trap(PredicateModel):
         database = facts.get("database")
         if self.hits.databases and database is not None and database not in self.hits.databases:
             return Answer.NO
-        if self.hits.databases and database is None:
-            return Answer.UNKNOWN
-        return self.when.ask(facts)
+        said = self.when.ask(facts)
+        return Answer.UNKNOWN if self.hits.databases and database is None and said is Answer.YES else said
 
 
 @dataclass(frozen=True)

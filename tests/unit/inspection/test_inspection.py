@@ -8,14 +8,17 @@ import pytest
 from tests.unit.inspection.machine import ATTRS, PID, STATUS, machine, subject
 from tests.unit.inspection.test_groups import OF_V1
 
+from tare.calibrate.summary import Identity
 from tare.errors import StudyError
 from tare.inspection.gather import gather
 from tare.inspection.readings import Readings
 from tare.inspection.study import study_of
 from tare.inspection.text import as_tree, lines
 from tare.inspection.verdict import Verdict, in_units, shown, verdict
-from tare.inspection.watch import Counters, between
+from tare.inspection.watch import Counters, between, conntrack_drops, disk_of_data, flushes_of
 from tare.knowledge.claim import load_claims
+from tare.knowledge.unit_costs import UnitCost, UnitCosts
+from tare.sites import Completed
 from tare.study.reading.load import loads
 from tare.study.registry import built_in
 from tare.traps.facts import FACTS
@@ -23,6 +26,7 @@ from tare.traps.trap import load_traps
 
 TRAPS = load_traps()
 CLAIMS = load_claims()
+OVERLAY = "100 1 0:50 / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/docker/overlay2/x/diff,workdir=/w\n"
 
 
 @pytest.fixture
@@ -54,6 +58,24 @@ def test_the_text_fits_a_terminal_and_says_all(looked: Verdict) -> None:
     assert "docker update --cpus 2 db" in text
     assert "--watch 30s" in text
     assert "Not read: " in text
+
+
+def test_this_machines_unit_costs_are_told_where_it_was_weighed() -> None:
+    cost = UnitCost(
+        deployment="container", client="bare", network="published-loopback", load="busy", quantity="machine-cpu",
+        us=29.8, se=1.4, low=26.7, high=32.9, n=8,
+    )  # fmt: skip
+    identity = Identity(cpu_model="x", cpu_count=2, memory_gib=4, kernel="6", engine="docker", engine_version="25")
+    weighed = UnitCosts(tare="1", identity=identity, measured_at=0.0, digest="d", costs=(cost,))
+    looked = verdict(subject(), gather(machine(), subject()), TRAPS, weighed=weighed)
+    met = {each.known.id: each.here for each in looked.met}
+    assert met["docker-proxy"] == cost
+    assert met["shm-64m"] is None
+    assert "   here        +29.8 µs [26.7, 32.9] of CPU time a request and its reply (tare" in "\n".join(
+        lines(looked, 80)
+    )
+    (shown_trap,) = [each for each in as_tree([looked])["servers"][0]["met"] if each["trap"] == "docker-proxy"]
+    assert shown_trap["cost"]["here_us"] == {"point": 29.8, "low": 26.7, "high": 32.9, "n": 8}
 
 
 def test_no_secret_is_in_text_or_json(looked: Verdict) -> None:
@@ -164,6 +186,45 @@ def test_what_happened_between_two_looks() -> None:
     assert "run-queue-wait" in {each.known.id for each in verdict(subject(), readings, TRAPS, watched=True).met}
     between(Counters(0, None, None, None, None, None, None, None), before, readings)
     assert readings.facts["load.throttled_share"] is None
+
+
+def test_conntrack_drops_are_of_all_cpus() -> None:
+    head = "entries  clashres found insert_failed drop early_drop icmp_error\n"
+    rows = "0000015b  00000000 00000000 00000000 0000000a 00000001 00000000\n" * 2
+    assert conntrack_drops(head + rows) == 22
+    assert conntrack_drops("") is None
+
+
+def test_flushes_are_of_the_whole_disk_under_the_layers_of_an_overlay() -> None:
+    mounts = "1 0 254:1 / / rw - ext4 /dev/vda1 rw\n"
+    host = machine(**{"__proc__self__mountinfo": mounts, f"__proc__{PID}__mountinfo": OVERLAY})
+    host.answers["readlink", "-f"] = Completed(("readlink",), 0, b"/sys/devices/pci0/virtio1/block/vda/vda1\n")
+    assert disk_of_data(host, subject()) == "vda"
+    stats = " 254 0 vda 1 0 8 1 2 0 16 1 0 1 2 0 0 0 0 59661 5781\n 254 1 vda1 1 0 8 1 2 0 16 1 0 1 2 0 0 0 0 0 0\n"
+    assert flushes_of(stats, "vda") == (59661, 5781)
+    assert flushes_of(" 8 0 sda 1 0 8 1 2 0 16 1 0 1 2\n", "sda") is None
+    in_memory = machine(**{f"__proc__{PID}__mountinfo": "1 0 0:5 / / rw - tmpfs tmpfs rw\n"})
+    assert disk_of_data(in_memory, subject()) == ""
+
+
+def test_slow_flushes_and_dropped_packets_are_traps_under_load() -> None:
+    readings = Readings()
+    none = Counters(0, (0, 0), 0, 0, 0, 0, 0, 0, 0, "vda", (100, 1000))
+    between(none, Counters(10, (0, 0), 0, 0, 0, 0, 0, 0, 3, "vda", (110, 1500)), readings)
+    assert (readings.facts["load.conntrack_drops"], readings.facts["load.flush_ms"]) == (3, 50.0)
+    met = {each.known.id for each in verdict(subject(), readings, TRAPS, watched=True).met}
+    assert {"slow-flush-under-load", "conntrack-drops-under-load"} <= met
+    between(none, Counters(10, (0, 0), 0, 0, 0, 0, 0, 0, 0, "vda", (100, 1000)), readings)
+    assert readings.facts["load.flush_ms"] == "none"
+
+
+def test_a_program_that_is_no_known_database_leaves_their_traps_open() -> None:
+    readings = gather(machine(program="myserver", command="myserver"), subject("myserver"))
+    looked = verdict(subject("myserver"), readings, TRAPS)
+    left = {each.known.id: each.lacks for each in looked.undecided}
+    assert "database" in left["shm-64m"]
+    assert "log-unlimited" in {each.known.id for each in looked.met}
+    assert "max-map-count-low" not in {each.known.id for each in looked.met}
 
 
 @pytest.mark.parametrize("known", [each for each in TRAPS if each.trap.study], ids=lambda each: each.id)

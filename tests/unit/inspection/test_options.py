@@ -40,6 +40,26 @@ def test_the_cache_is_read_off_the_command_line(database: str, command: str, exp
     assert "hunter2" not in repr(options)
 
 
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [
+        (("docker-entrypoint.sh", "redis-server", "--maxmemory", "100mb"), 100 << 20),
+        (("sh", "-c", "exec redis-server --requirepass hunter2 --maxmemory 100mb"), 100 << 20),
+        (("redis-server", "/etc/redis.conf"), 64 << 20),
+        (("redis-server", "/etc/redis.conf", "--maxmemory", "100mb"), 100 << 20),
+        (("redis-server",), None),
+    ],
+)
+def test_redis_writes_over_its_command_line_so_its_containers_counts(
+    started: tuple[str, ...], expected: int | None
+) -> None:
+    host = machine(command="redis-server *:6379")
+    host.files[f"/proc/{PID}/root/etc/redis.conf"] = b"requirepass hunter2\nmaxmemory 64mb\n"
+    options = options_of(host, PID, "redis", "/data", started)
+    assert options.cache_bytes == expected
+    assert "hunter2" not in repr(options)
+
+
 def test_option_files_count_where_the_command_line_says_nothing() -> None:
     host = machine()
     host.files[f"/proc/{PID}/root/data/postgresql.conf"] = (

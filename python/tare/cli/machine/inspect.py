@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tare.inspection.subject import Subject
     from tare.inspection.verdict import Verdict
     from tare.knowledge.claim import ClaimFile
+    from tare.knowledge.unit_costs import UnitCosts
     from tare.sites import Host
 
 _SECONDS = re.compile(r"^(\d+(?:\.\d+)?)(s|m)?$")
@@ -62,7 +63,7 @@ def inspect(  # noqa: PLR0913, PLR0917 - one argument an option
     host = LocalHost()
     with _engines(engine) as engines:
         subjects = list(_subjects(host, target or [], engines, kubeconfig, every=every))
-        verdicts = _verdicts(host, subjects, seconds)
+        verdicts = _verdicts(host, subjects, seconds, _weighed(host, engines))
     if study is not None:
         _write_study(verdicts, study, trap)
     _show(verdicts, as_json=as_json)
@@ -110,7 +111,7 @@ def _subjects(
         return
     for target in targets:
         if "/" not in target:
-            yield subjects_of(host, target, engines)
+            yield from subjects_of(host, target, engines)
             continue
         from tare.deployments.kube.api import connect
 
@@ -128,7 +129,29 @@ def _subjects(
         yield from inside
 
 
-def _verdicts(host: Host, subjects: list[Subject], watch_s: float | None) -> list[Verdict]:
+def _weighed(host: Host, engines: Mapping[str, DockerClient]) -> UnitCosts | None:
+    """Unit costs of this machine under its kernel and engine; `None` if it was not weighed or they are damaged."""
+    from tare.calibrate.summary import identity_of
+    from tare.knowledge.kept_costs import read_costs
+    from tare.sites.engine import engine_facts
+    from tare.sites.facts import host_facts
+    from tare.sites.layout import default_layout
+
+    layout = default_layout()
+    if not layout.unit_costs.is_dir():
+        return None
+    seen = host_facts(host)
+    try:
+        found = (read_costs(layout, identity_of(seen, engine_facts(engine))) for engine in engines.values())
+        return next((each for each in found if each is not None), None)
+    except TareError as error:
+        typer.echo(f"no unit costs: {error}", err=True)
+        return None
+
+
+def _verdicts(
+    host: Host, subjects: list[Subject], watch_s: float | None, weighed: UnitCosts | None
+) -> list[Verdict]:
     from tare.inspection.gather import gather
     from tare.inspection.verdict import verdict
     from tare.inspection.watch import between, counters
@@ -150,7 +173,7 @@ def _verdicts(host: Host, subjects: list[Subject], watch_s: float | None) -> lis
                 raise
             typer.echo(f"{subject.name}: {error}", err=True)
             continue
-        looked.append(verdict(subject, readings, traps, claims, watched=watch_s is not None))
+        looked.append(verdict(subject, readings, traps, claims, weighed=weighed, watched=watch_s is not None))
     return looked
 
 

@@ -87,9 +87,9 @@ def test_output_of_a_bare_arm_goes_through_no_engine() -> None:
 
 
 def test_a_report_says_it_with_its_interval() -> None:
-    (said,) = on_log_output(synthetic.study(ARMS), ran(engine_cpu_s=2.4, sut_output_bytes=40e6))
-    assert said.startswith("chatty: log output takes +200 [200, 200] µs of CPU time an operation in the engine")
-    assert "4,000 bytes an operation against 0" in said
+    (sentence,) = on_log_output(synthetic.study(ARMS), ran(engine_cpu_s=2.4, sut_output_bytes=40e6))
+    assert sentence.startswith("chatty: log output takes +200 [200, 200] µs of CPU time an operation in the engine")
+    assert "4,000 bytes an operation against 0" in sentence
 
 
 def times(daemons_us: float, shim_us: float) -> RunTimes:
@@ -109,14 +109,16 @@ def times(daemons_us: float, shim_us: float) -> RunTimes:
 def test_sampled_daemons_and_shim_are_one_cause_and_the_machine_s_time_still_adds_up() -> None:
     (chatty,) = costs(ran(engine_cpu_s=2.4, sut_output_bytes=40e6))
     pairing = Pairing([times(130.0, 45.0)] * 4, [times(10.0, 5.0)] * 4)
-    told = explain_arm("chatty", "quiet", pairing, UNKNOWN, chatty.part)
-    (cause,) = [part for part in told.causes if part.name == LOG_OUTPUT]
+    explained = explain_arm("chatty", "quiet", pairing, UNKNOWN, chatty.part)
+    (cause,) = [part for part in explained.causes if part.name == LOG_OUTPUT]
     assert (cause.title, cause.us, cause.baseline_us) == ("log output", 165.0, 5.0)
-    (daemons,) = [part for part in told.rest if part.name == DAEMONS]
+    (daemons,) = [part for part in explained.rest if part.name == DAEMONS]
     assert daemons.change.added_us == pytest.approx(0.0)
-    assert told.total is not None
-    assert told.total.us + sum(part.us for part in told.rest) == pytest.approx(60.0 + 45.0 + 130.0 + 100.0)
-    assert told.log_output == chatty.part
+    assert explained.total is not None
+    assert explained.total.us + sum(part.us for part in explained.rest) == pytest.approx(
+        60.0 + 45.0 + 130.0 + 100.0
+    )
+    assert explained.log_output == chatty.part
 
 
 def test_a_baseline_that_prints_more_is_charged_likewise() -> None:
