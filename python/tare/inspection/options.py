@@ -55,8 +55,8 @@ def options_of(host: Host, pid: int, database: str, data_path: str | None, start
         names = (f"{data_path}/postgresql.auto.conf", f"{data_path}/postgresql.conf")
         sources += [(name, text(host, f"{root}{name}") or "") for name in names]
     if database in _WRITES_OVER:
-        names = tuple(word for word in words if word.startswith("/") and word.endswith(".conf"))
-        sources += [(name, text(host, f"{root}{name}") or "") for name in names]
+        files = [word for word in words if word.startswith("/") and word.endswith(".conf")]
+        sources += [(name, text(host, f"{root}{name}") or "") for name in files]
     if database in MYSQL:
         sources += [(name.removeprefix(root), text(host, name) or "") for name in _option_files(host, root)]
     cache, place = _cache(database, sources)
