@@ -24,6 +24,8 @@ SETTINGS = (
 )  # fmt: skip
 """Settings below /proc/sys/net that belong to a network namespace and affect servers."""
 _LISTENING = "0A"
+_OF_ANOTHER = ("container:", "ns:")
+"""How engines call the namespace of another container, or one of that path."""
 _LOOPBACKS = ("127.0.0.1", "::1")
 _NDOTS = re.compile(r"\bndots:(\d+)")
 _CALL_S = 10.0
@@ -33,8 +35,11 @@ def read_network(host: Host, subject: Subject, facts: Readings) -> None:
     """Read everything about the network."""
     pid = subject.pid
     mine, hosts = namespace(host, pid), namespace(host, 1) or namespace(host, "self")
-    own = None if not mine or not hosts else mine != hosts
-    facts.put("net.own_namespace", own, f"/proc/{pid}/ns/net")
+    own, where = (None if not mine or not hosts else mine != hosts), f"/proc/{pid}/ns/net"
+    mode = str((subject.attrs.get("HostConfig") or {}).get("NetworkMode") or "")
+    if own is None and mode and not mode.startswith(_OF_ANOTHER):
+        own, where = mode != "host", f"{subject.engine} inspect: NetworkMode"
+    facts.put("net.own_namespace", own, where)
     _settings(host, pid, facts, own=own)
     _interfaces(host, pid, facts, own=own)
     _names(host, pid, facts)
@@ -70,9 +75,12 @@ def _interfaces(host: Host, pid: int, facts: Readings, *, own: bool | None) -> N
     way = _default_route(text(host, "/proc/net/route") or "")
     uplink = None if way is None else as_int(text(host, f"/sys/class/net/{way}/mtu"))
     facts.put("net.uplink_mtu", uplink, f"/sys/class/net/{way}/mtu", "the host has no default route")
-    inner = _default_route(text(host, f"/proc/{pid}/net/route") or "")
+    routes = text(host, f"/proc/{pid}/net/route")
+    inner = _default_route(routes or "")
     folder = f"/proc/{pid}/root/sys/class/net/{inner}"
-    if own is False or (own and inner is None):
+    if own and routes is None:
+        facts.put("net.mtu", None, f"/proc/{pid}/net/route")
+    elif own is False or (own and inner is None):
         facts.put("net.mtu", NONE, f"/proc/{pid}/net/route")
     elif (peer := text(host, f"{folder}/iflink")) is not None and peer == text(host, f"{folder}/ifindex"):
         facts.put("net.mtu", NONE, f"{folder}: a program reads and writes its packets")
@@ -143,7 +151,9 @@ def _path(host: Host, subject: Subject, facts: Readings, *, own: bool | None) ->
         if (behind := sum(one.remote.address in addresses for one in (*each.connections, *each.inside)))
         or (addresses & _served(host, each.process.pid) and _on_loopback(published))
     ]
-    if carrying:
+    if not carrying and text(host, f"/proc/{subject.pid}/net/tcp") is None:
+        facts.put("net.path", None, where)
+    elif carrying:
         name, pid, held = max(carrying, key=lambda each: each[2])
         facts.put("net.path", name, f"process {pid}: {held} connections to this container now")
     else:

@@ -96,9 +96,8 @@ def subjects_of(host: Host, target: str, engines: Mapping[str, Engine]) -> tuple
         )
     if target.endswith(".service"):
         raise StudyError(f"no running service {target!r} here", hint="`systemctl list-units --type=service`")
-    asked = " or ".join(engines) or "no engine, since none answers"
     raise StudyError(
-        f"no container {target!r} ({asked} was asked)",
+        f"no container {target!r} (asked: {', '.join(engines) or 'no engine, as none answers'})",
         hint="give a container's name, a process ID, NAME.service, or NAMESPACE/POD with --kubeconfig",
     )
 

@@ -29,6 +29,8 @@ def lines(verdict: Verdict, width: int = 80) -> Iterator[str]:
     """The verdict as lines of at most `width` columns, except commands to paste."""
     subject = verdict.subject
     place = {"process": "without a container", "pod": "in a pod"}.get(subject.placed, f"in {subject.engine}")
+    if place == "in unknown":
+        place = "in a container"
     head = f"{plain(subject.name, 60)}: {plain(subject.database, 40)} {place}, process {subject.pid}"
     yield from _wrapped(head, width)
     yield ""

@@ -106,7 +106,8 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
     try:
         client = connect(address, timeout_s=timeout_s)
     except EnvironmentLacks as error:
-        hint = f"{known.start}, or set {known.variable} to its address; see `tare doctor`"
+        start = f"{known.start}, or set {known.variable} to its address; see `tare doctor`"
+        hint = error.hint if isinstance(error.__cause__, PermissionError) else start
         raise EnvironmentLacks(f"no engine `{name}`: {error.what}", hint=hint) from error
     facts = engine_facts(client)
     if (facts.engine, facts.engine_rootless) != (known.product, known.rootless):

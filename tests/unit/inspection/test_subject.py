@@ -48,7 +48,7 @@ def test_a_process_without_a_container_is_a_process() -> None:
 
 
 def test_what_is_not_there_is_said_with_what_to_do() -> None:
-    with pytest.raises(StudyError, match=r"no container 'other' \(docker was asked"):
+    with pytest.raises(StudyError, match=r"no container 'other' \(asked: docker\)"):
         subjects_of(machine(), "other", ENGINES)
     with pytest.raises(StudyError, match="no process 99"):
         subjects_of(machine(), "99", ENGINES)

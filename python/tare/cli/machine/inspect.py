@@ -61,8 +61,9 @@ def inspect(  # noqa: PLR0913, PLR0917 - one argument an option
 
     refuse_place(study)
     host = LocalHost()
-    with _engines(engine) as engines:
-        subjects = list(_subjects(host, target or [], engines, kubeconfig, every=every))
+    silent: list[EnvironmentLacks] = []
+    with _engines(engine, silent) as engines:
+        subjects = list(_subjects(host, target or [], engines, kubeconfig, silent, every=every))
         verdicts = _verdicts(host, subjects, seconds, _weighed(host, engines))
     if study is not None:
         _write_study(verdicts, study, trap)
@@ -81,8 +82,8 @@ def parse_seconds(text: str) -> float:
 
 
 @contextmanager
-def _engines(name: str | None) -> Iterator[Mapping[str, DockerClient]]:
-    """Clients of the engines that answer; of the named one alone, which must."""
+def _engines(name: str | None, silent: list[EnvironmentLacks]) -> Iterator[Mapping[str, DockerClient]]:
+    """Clients of the engines that answer; of the named one alone, which must. `silent` gets why others do not."""
     from tare.sites.engines import ENGINES, connect_to
     from tare.study.suggest import did_you_mean
 
@@ -93,25 +94,37 @@ def _engines(name: str | None) -> Iterator[Mapping[str, DockerClient]]:
         for each in ENGINES if name is None else (name,):
             try:
                 clients[each] = stack.enter_context(closing(connect_to(each, timeout_s=_TIMEOUT_S)))
-            except EnvironmentLacks:
+            except EnvironmentLacks as error:
                 if name is not None:
                     raise
+                silent.append(error)
         yield clients
 
 
-def _subjects(
-    host: Host, targets: list[str], engines: Mapping[str, DockerClient], kubeconfig: Path | None, *, every: bool
+def _subjects(  # noqa: PLR0913 - what a target may be found by
+    host: Host,
+    targets: list[str],
+    engines: Mapping[str, DockerClient],
+    kubeconfig: Path | None,
+    silent: list[EnvironmentLacks],
+    *,
+    every: bool,
 ) -> Iterator[Subject]:
     from tare.inspection.subject import every_container, of_pod, subjects_of
 
     if every:
         if not engines:
-            raise EnvironmentLacks("no container engine answers", hint="name a process or a service instead")
+            raise silent[0]
         yield from every_container(host, engines)
         return
     for target in targets:
         if "/" not in target:
-            yield from subjects_of(host, target, engines)
+            try:
+                yield from subjects_of(host, target, engines)
+            except StudyError as error:
+                if engines or not silent:
+                    raise
+                raise silent[0] from error
             continue
         from tare.deployments.kube.api import connect
 
