@@ -151,13 +151,12 @@ def _path(host: Host, subject: Subject, facts: Readings, *, own: bool | None) ->
         if (behind := sum(one.remote.address in addresses for one in (*each.connections, *each.inside)))
         or (addresses & _served(host, each.process.pid) and _on_loopback(published))
     ]
-    if not carrying and text(host, f"/proc/{subject.pid}/net/tcp") is None:
-        facts.put("net.path", None, where)
-    elif carrying:
+    if carrying:
         name, pid, held = max(carrying, key=lambda each: each[2])
         facts.put("net.path", name, f"process {pid}: {held} connections to this container now")
     else:
-        facts.put("net.path", _of_user(subject) or "dnat", where)
+        seen = text(host, f"/proc/{subject.pid}/net/tcp") is not None
+        facts.put("net.path", _of_user(subject) or ("dnat" if seen else None), where)
 
 
 def _of_user(subject: Subject) -> str | None:

@@ -65,6 +65,7 @@ def machine(*, mounts: str = V1, program: str = "postgres", command: str = "post
         f"{own}/root/etc/hosts": "127.0.0.1 localhost\n",
         f"{own}/root/etc/resolv.conf": "nameserver 10.0.0.1\noptions ndots:5\n",
         f"{own}/net/netstat": "TcpExt: ListenOverflows ListenDrops\nTcpExt: 3 4\n",
+        f"{own}/net/tcp": "  sl  local_address\n",
         f"{own}/net/tcp6": "  sl  local_address\n",
         "/proc/net/tcp": "",
         "/proc/sys/net/core/somaxconn": "4096",

@@ -121,6 +121,20 @@ def test_ports_of_a_rootless_container_are_carried_by_a_program() -> None:
             assert looked.facts["net.path"] == wanted
 
 
+def test_without_root_an_engine_tells_the_namespace_and_a_proxy_at_loopback() -> None:
+    host = machine(**{f"__proc__{PID}__net__tcp": "", f"__proc__{PID}__net__route": ""})
+    host.linked = {}
+    modes = {"bridge": True, "host": False, "container:ab": None, "": None}
+    for mode, own in modes.items():
+        attrs = {**ATTRS, "HostConfig": {**ATTRS["HostConfig"], "NetworkMode": mode}}
+        assert gather(host, subject(attrs=attrs)).facts["net.own_namespace"] is own
+    attrs = {**ATTRS, "HostConfig": {**ATTRS["HostConfig"], "NetworkMode": "bridge"}}
+    everywhere = {**attrs, "NetworkSettings": {"Ports": {"5432/tcp": [{"HostIp": "0.0.0.0"}]}}}
+    unread = gather(host, subject(attrs=everywhere))
+    assert unread.facts["net.path"] is None  # a proxy may hold connections
+    assert unread.facts["net.mtu"] is None
+
+
 def test_an_interface_whose_packets_a_program_reads_has_no_mtu_to_compare() -> None:
     route = "Iface Destination Gateway Flags RefCnt Use Metric Mask\ntap0 00000000 0 0 0 0 0 00000000\n"
     folder = f"__proc__{PID}__root__sys__class__net__tap0__"
