@@ -41,7 +41,7 @@ def read_network(host: Host, subject: Subject, facts: Readings) -> None:
         own, where = mode != "host", f"{subject.engine} inspect: NetworkMode"
     facts.put("net.own_namespace", own, where)
     _settings(host, pid, facts, own=own)
-    _interfaces(host, pid, facts, own=own)
+    _interfaces(host, subject, facts, own=own)
     _names(host, pid, facts)
     facts.put("net.listen_overflows", listen_overflows(host, pid), f"/proc/{pid}/net/netstat")
     _path(host, subject, facts, own=own)
@@ -71,14 +71,17 @@ def _words(value: str | None) -> str | None:
     return None if value is None else " ".join(value.split())
 
 
-def _interfaces(host: Host, pid: int, facts: Readings, *, own: bool | None) -> None:
+def _interfaces(host: Host, subject: Subject, facts: Readings, *, own: bool | None) -> None:
+    pid = subject.pid
     way = _default_route(text(host, "/proc/net/route") or "")
     uplink = None if way is None else as_int(text(host, f"/sys/class/net/{way}/mtu"))
     facts.put("net.uplink_mtu", uplink, f"/sys/class/net/{way}/mtu", "the host has no default route")
     routes = text(host, f"/proc/{pid}/net/route")
     inner = _default_route(routes or "")
     folder = f"/proc/{pid}/root/sys/class/net/{inner}"
-    if own and routes is None:
+    if own and subject.engine == ROOTLESS:
+        facts.put("net.mtu", NONE, f"{ROOTLESS}: a program reads and writes its packets")
+    elif own and routes is None:
         facts.put("net.mtu", None, f"/proc/{pid}/net/route")
     elif own is False or (own and inner is None):
         facts.put("net.mtu", NONE, f"/proc/{pid}/net/route")

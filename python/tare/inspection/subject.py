@@ -32,6 +32,8 @@ KNOWN = frozenset({*PROGRAMS.values(), *_JAVA.values()})
 """Databases that a program's name, or a JVM's main class, tells."""
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _FINGERPRINT = re.compile(r"://([0-9a-f]{64})$")
+SHIMS = ("containerd-shim", "conmon")
+"""Beginnings of the names of programs that engines leave as the parent of a container's first process."""
 _PROBE_S = 10.0
 """Default of `periodSeconds`."""
 
@@ -231,14 +233,14 @@ def _cgroup_files(host: Host) -> Sequence[str]:
 def servers_of(host: Host, pids: Sequence[int], first: int) -> tuple[tuple[int, str], ...]:
     """The servers among processes of one container, and what each is; a server's own workers are none."""
     named = {pid: name for pid in sorted(pids) if (name := database_of(host, pid)) in KNOWN}
-    parents = {pid: as_int(_parent(host, pid)) for pid in named}
-    servers = tuple((pid, name) for pid, name in named.items() if named.get(parents[pid] or 0) != name)
+    servers = tuple((pid, name) for pid, name in named.items() if named.get(parent_of(host, pid) or 0) != name)
     return servers or ((first, database_of(host, first)),)
 
 
-def _parent(host: Host, pid: int) -> str | None:
+def parent_of(host: Host, pid: int) -> int | None:
+    """The parent of a process; `None` if it has gone."""
     fields = (text(host, f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
-    return fields[1] if len(fields) > 1 else None
+    return as_int(fields[1]) if len(fields) > 1 else None
 
 
 def database_of(host: Host, pid: int) -> str:

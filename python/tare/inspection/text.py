@@ -114,7 +114,6 @@ def _wrapped(content: str, width: int, *, indent: str = "", first: str | None = 
         width,
         initial_indent=start,
         subsequent_indent=indent,
-        break_long_words=False,
         break_on_hyphens=False,
     )
 

@@ -14,7 +14,7 @@ from tare.inspection.gather import data_path, log_bytes
 from tare.inspection.groups import group_of, oom_kills, throttling
 from tare.inspection.network import listen_overflows
 from tare.inspection.readings import Readings
-from tare.inspection.subject import Subject
+from tare.inspection.subject import SHIMS, Subject, parent_of
 from tare.sites import Host
 from tare.sites.process import TICKS_PER_S, named
 from tare.sites.reading import answer, as_int, text
@@ -36,6 +36,7 @@ class Counters:
     waited_ns: int | None
     proxy_ticks: int | None
     log: int | None
+    """Bytes that the server printed."""
     conntrack_drops: int | None = None
     disk: str = ""
     """The disk under the data; empty: none is known."""
@@ -56,7 +57,7 @@ def counters(host: Host, subject: Subject) -> Counters:
         ran_ns=ran,
         waited_ns=waited,
         proxy_ticks=_proxy_ticks(host),
-        log=log_bytes(host, subject),
+        log=printed_bytes(host, subject),
         conntrack_drops=conntrack_drops(text(host, "/proc/net/stat/nf_conntrack") or ""),
         disk=disk,
         flushes=flushes_of(text(host, "/proc/diskstats") or "", disk),
@@ -87,9 +88,8 @@ def between(before: Counters, after: Counters, facts: Readings) -> None:
     facts.put("load.conntrack_drops", drops, f"{place}, {where}", "this kernel does not show it")
     _flushes(before, after, facts, where)
     log = _grown(before.log, after.log)
-    facts.put(
-        "load.log_bytes_per_s", None if log is None else log / seconds, f"size of its log, {where}", "no log file"
-    )
+    place = f"what the parent of its container read, or the size of its log, {where}"
+    facts.put("load.log_bytes_per_s", None if log is None else log / seconds, place, "no container prints it")
 
 
 def _flushes(before: Counters, after: Counters, facts: Readings, where: str) -> None:
@@ -107,6 +107,18 @@ def conntrack_drops(table: str) -> int | None:
     wanted = [head.index(name) for name in ("drop", "early_drop") if name in head]
     known = [int(row[at], 16) for row in rows for at in wanted if at < len(row)]
     return sum(known) if known else None
+
+
+def printed_bytes(host: Host, subject: Subject) -> int | None:
+    """Bytes that a container printed: its parent reads them, whatever the log driver; else its log's size."""
+    pid: int | None = subject.pid
+    while pid is not None and pid > 1:
+        command = text(host, f"/proc/{pid}/comm") or ""
+        if command.startswith(SHIMS):
+            words = (text(host, f"/proc/{pid}/io") or "").split()
+            return as_int(words[1]) if words[:1] == ["rchar:"] else log_bytes(host, subject)
+        pid = parent_of(host, pid)
+    return log_bytes(host, subject)
 
 
 def disk_of_data(host: Host, subject: Subject) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,9 @@ def tare(*words: str, cwd: Path, code: int = 0) -> str:
     return str(done.stdout) + str(done.stderr)
 
 
-def ran(text: str, place: Path, code: int = 0) -> str:
+def ran(text: str, place: Path, code: int = 0, images: Sequence[str] = IMAGES) -> str:
     """What `tare run` says of a study; its store is `store`."""
-    for image in IMAGES:
+    for image in images:
         tare("images", "build", image, cwd=place)
     (place / "study.yaml").write_text(text)
     (place / "no-rings.json").write_text(json.dumps(NO_RINGS))

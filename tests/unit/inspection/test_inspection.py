@@ -15,7 +15,7 @@ from tare.inspection.readings import Readings
 from tare.inspection.study import study_of
 from tare.inspection.text import as_tree, lines
 from tare.inspection.verdict import Verdict, in_units, shown, verdict
-from tare.inspection.watch import Counters, between, conntrack_drops, disk_of_data, flushes_of
+from tare.inspection.watch import Counters, between, conntrack_drops, disk_of_data, flushes_of, printed_bytes
 from tare.knowledge.claim import load_claims
 from tare.knowledge.unit_costs import UnitCost, UnitCosts
 from tare.sites import Completed
@@ -119,6 +119,8 @@ def test_ports_of_a_rootless_container_are_carried_by_a_program() -> None:
         for engine, wanted in (("podman-rootless", carrier), ("podman", "dnat")):
             looked = gather(machine(), subject(engine=engine, attrs=attrs))
             assert looked.facts["net.path"] == wanted
+            if engine == "podman-rootless":  # whose bridge ends at a program
+                assert looked.facts["net.mtu"] == "none"
 
 
 def test_without_root_an_engine_tells_the_namespace_and_a_proxy_at_loopback() -> None:
@@ -219,6 +221,16 @@ def test_flushes_are_of_the_whole_disk_under_the_layers_of_an_overlay() -> None:
     assert flushes_of(" 8 0 sda 1 0 8 1 2 0 16 1 0 1 2\n", "sda") is None
     in_memory = machine(**{f"__proc__{PID}__mountinfo": "1 0 0:5 / / rw - tmpfs tmpfs rw\n"})
     assert disk_of_data(in_memory, subject()) == ""
+
+
+def test_what_a_container_printed_is_what_its_parent_read_whatever_the_log_driver() -> None:
+    shim = {"__proc__7__comm": "containerd-shim", "__proc__7__io": "rchar: 12345\nwchar: 1\n"}
+    stat = {f"__proc__{PID}__stat": f"{PID} (postgres) S 7 0"}
+    assert printed_bytes(machine(**shim, **stat), subject()) == 12345
+    logged = machine(**stat)
+    logged.answers["stat", "-c", "%s"] = Completed(("stat",), 0, b"99\n")
+    assert printed_bytes(logged, subject(attrs={**ATTRS, "LogPath": "/log"})) == 99
+    assert printed_bytes(machine(**stat), subject()) is None
 
 
 def test_slow_flushes_and_dropped_packets_are_traps_under_load() -> None:
