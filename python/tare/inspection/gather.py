@@ -164,7 +164,8 @@ def _container(host: Host, subject: Subject, facts: Readings) -> None:
     facts.put("log.driver", NONE if alone else log.get("Type"), where, why)
     limited = log.get("Type") == "local" or "max-size" in (log.get("Config") or {})
     facts.put("log.rotates", True if alone else limited if attrs else None, where, why)
-    facts.put("log.bytes", log_bytes(host, subject), "size of the log's file", why)
+    no_file = "its log is no file" if attrs else why
+    facts.put("log.bytes", log_bytes(host, subject), "size of the log's file", no_file)
     facts.put("data.read_only_root", False if alone else given.get("ReadonlyRootfs"), where, why)
     check: Mapping[str, Any] = config.get("Healthcheck") or {}
     wanted = (check.get("Test") or ["NONE"])[0] != "NONE"
