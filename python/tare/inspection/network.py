@@ -125,11 +125,12 @@ def listen_overflows(host: Host, pid: int) -> int | None:
 
 
 def _loopback_clients(host: Host, pid: int, held: Collection[int]) -> int | None:
-    """Connections of the server whose other end is a program of its own namespace, by loopback."""
+    """Connections of the server by loopback; one whose other end is in the same container counts once."""
     if not held:
         return None
     own = [each for each in connections(host, pid) if each.inode in held]
-    return sum(ipaddress.ip_address(each.remote.address).is_loopback for each in own)
+    near = [each for each in own if ipaddress.ip_address(each.remote.address).is_loopback]
+    return len({frozenset((each.local, each.remote)) for each in near})
 
 
 def _path(host: Host, subject: Subject, facts: Readings, *, own: bool | None) -> None:
