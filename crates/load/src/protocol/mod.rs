@@ -10,6 +10,7 @@ pub mod mysql;
 pub mod postgresql;
 pub mod resp;
 pub mod rows;
+mod scram;
 pub mod statement;
 mod wire;
 

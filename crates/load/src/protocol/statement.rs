@@ -159,6 +159,25 @@ impl Digest {
     }
 }
 
+/// JSON in turn outside of strings and a string with its quotation marks; `None`: one is not closed.
+#[must_use]
+pub fn json_parts(text: &str) -> Option<Vec<&str>> {
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while let Some(start) = rest.find('"') {
+        let mut escaped = false;
+        let end = rest[start + 1..].find(|letter| {
+            let ends = letter == '"' && !escaped;
+            escaped = letter == '\\' && !escaped;
+            ends
+        })?;
+        let (string, behind) = rest[start..].split_at(end + 2);
+        parts.extend([&rest[..start], string]);
+        rest = behind;
+    }
+    parts.push(rest);
+    Some(parts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +198,13 @@ mod tests {
     fn a_long_code_is_cut() {
         assert_eq!(Label::new(b"ERR").to_string(), "ERR");
         assert_eq!(Label::new(&[b'x'; 40]).to_string(), "x".repeat(16));
+    }
+
+    #[test]
+    fn strings_of_json_end_at_their_own_mark() {
+        let parts = ["{", r#""a\"b""#, ": ?, ", r#""c\\""#, ": 1}"];
+        assert_eq!(json_parts(&parts.concat()).as_deref(), Some(&parts[..]));
+        assert_eq!(json_parts(r#"{"a\"}"#), None);
     }
 
     #[test]

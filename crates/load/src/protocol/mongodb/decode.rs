@@ -36,6 +36,14 @@ enum Next {
     /// The value of a string; its length comes first.
     Text(Role),
     Binary(Role),
+    /// A length, and bytes that so many more or fewer are than it says.
+    Counted {
+        more: i32,
+    },
+    /// So many texts that end with a NUL.
+    Terminated {
+        left: u8,
+    },
     /// `text`: a NUL follows.
     Content {
         role: Role,
@@ -174,6 +182,25 @@ impl Decoder {
                 self.begin_content(role, u32::from_le_bytes([a, b, c, d]), false)?;
                 Ok(Some(5))
             }
+            Next::Counted { more } => {
+                let Some(length) = self.fixed(input)?.map(u32::from_le_bytes) else {
+                    return Ok(None);
+                };
+                let left = length.checked_add_signed(more).ok_or(ENDS_EARLY)?;
+                self.begin_content(Role::Other, left, false)?;
+                Ok(Some(4))
+            }
+            Next::Terminated { left } => {
+                let end = input.iter().position(|&byte| byte == 0);
+                let there = end.map_or(input.len(), |end| end + 1);
+                self.spend(there)?;
+                self.next = match (end, left) {
+                    (None, _) => self.next,
+                    (Some(_), 1) => Next::Element,
+                    (Some(_), left) => Next::Terminated { left: left - 1 },
+                };
+                Ok((there > 0).then_some(there))
+            }
             Next::Content { role, left, text } => Ok(self.content(role, left, text, input)?),
             Next::TextEnd => {
                 let Some([end]) = self.fixed(input)? else { return Ok(None) };
@@ -236,6 +263,9 @@ impl Decoder {
             0x03 | 0x04 => Next::Open(role),
             0x05 => Next::Binary(role),
             0x06 | 0x0a | 0x7f | 0xff => Next::Element,
+            0x0b => Next::Terminated { left: 2 }, // a regular expression
+            0x0c => Next::Counted { more: 12 },   // a pointer: a string, and an ObjectId
+            0x0f => Next::Counted { more: -4 },   // code and its scope
             _ if size > 0 => {
                 self.number(role, kind, &value[..size]);
                 Next::Element

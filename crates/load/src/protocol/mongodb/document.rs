@@ -4,8 +4,13 @@
 #[derive(Debug)]
 pub(super) struct Document(Vec<u8>);
 
-/// An element's kind and value.
-type Element<'a> = (u8, &'a [u8]);
+struct Element<'a> {
+    kind: u8,
+    name: &'a [u8],
+    value: &'a [u8],
+    /// What follows it.
+    rest: &'a [u8],
+}
 
 impl Document {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
@@ -31,25 +36,44 @@ impl Document {
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
+    /// Of an array of nothing else.
+    pub(super) fn texts(&self, name: &str) -> Option<Vec<&str>> {
+        let (_, value) = self.find(name).filter(|(kind, _)| *kind == 0x04)?;
+        let mut rest = value.get(4..)?;
+        let mut found = Vec::new();
+        while let Some(element) = element(rest).filter(|element| element.kind == 0x02) {
+            let text = element.value.get(4..element.value.len() - 1)?;
+            found.push(std::str::from_utf8(text).ok()?);
+            rest = element.rest;
+        }
+        (rest == [0]).then_some(found)
+    }
+
     pub(super) fn binary(&self, name: &str) -> Option<&[u8]> {
         let (_, value) = self.find(name).filter(|(kind, _)| *kind == 0x05)?;
         value.get(5..)
     }
 
-    fn find(&self, name: &str) -> Option<Element<'_>> {
+    /// An element's kind and value.
+    fn find(&self, name: &str) -> Option<(u8, &[u8])> {
         let mut rest = self.0.get(4..)?;
         loop {
-            let (&kind, behind) = rest.split_first()?;
-            let end = behind.iter().position(|&byte| byte == 0)?;
-            let value = &behind[end + 1..];
-            let size = size(kind, value)?;
-            let (value, next) = value.split_at_checked(size)?;
-            if &behind[..end] == name.as_bytes() {
-                return Some((kind, value));
+            let element = element(rest)?;
+            if element.name == name.as_bytes() {
+                return Some((element.kind, element.value));
             }
-            rest = next;
+            rest = element.rest;
         }
     }
+}
+
+/// The first one; `None`: none is left.
+fn element(input: &[u8]) -> Option<Element<'_>> {
+    let (&kind, behind) = input.split_first()?;
+    let end = behind.iter().position(|&byte| byte == 0)?;
+    let value = &behind[end + 1..];
+    let (value, rest) = value.split_at_checked(size(kind, value)?)?;
+    Some(Element { kind, name: &behind[..end], value, rest })
 }
 
 /// How many bytes a value of this kind takes.
@@ -79,7 +103,7 @@ mod tests {
     use crate::protocol::Values;
 
     fn document() -> Vec<u8> {
-        let text = r#"{"a": [1, {"b": "c"}], "n": ?i, "payload": ?b, "done": true, "errmsg": "bad", "ok": 1}"#;
+        let text = r#"{"a": [1, {"b": "c"}], "n": {"$numberInt": ?}, "payload": {"$binary": ?}, "done": true, "errmsg": "bad", "m": ["x", "y"], "ok": 1}"#;
         let mut values = Values::default();
         values.integer(7);
         values.text(|out| out.extend_from_slice(b"xyz"));
@@ -94,6 +118,7 @@ mod tests {
         assert_eq!((found.number("n"), found.number("ok")), (Some(7), Some(1)));
         assert_eq!(found.binary("payload"), Some(&b"xyz"[..]));
         assert_eq!(found.flag("done"), Some(true));
+        assert_eq!((found.texts("m"), found.texts("a")), (Some(vec!["x", "y"]), None));
         assert_eq!(found.text("errmsg").as_deref(), Some("bad"));
         assert_eq!((found.number("b"), found.number("done"), found.text("n")), (None, None, None));
     }
@@ -108,6 +133,7 @@ mod tests {
             let found = Document::new(bytes);
             for name in ["n", "payload", "done", "errmsg", "ok", "none"] {
                 let _ = (found.number(name), found.binary(name), found.flag(name), found.text(name));
+                let _ = found.texts(name);
             }
         }
     }

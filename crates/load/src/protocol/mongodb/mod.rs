@@ -3,8 +3,9 @@
 mod command;
 mod decode;
 mod document;
+mod extended;
+mod json;
 mod open;
-mod scram;
 
 use std::sync::Arc;
 
@@ -30,10 +31,8 @@ impl Protocol for Mongodb {
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
         let database = access.database.as_deref().unwrap_or("test");
         let template = |statement: &Statement| {
-            Template::new(&statement.text, database).map_err(|reason| Fault::Statement {
-                statement: statement.text.clone(),
-                message: reason.to_owned(),
-            })
+            Template::new(&statement.text, database)
+                .map_err(|message| Fault::Statement { statement: statement.text.clone(), message })
         };
         let templates = statements.iter().map(template).collect::<Result<_, _>>()?;
         open::log_in(wire, access, database)?;

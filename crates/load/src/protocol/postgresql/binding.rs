@@ -1,22 +1,26 @@
 //! Binding of the log-in to the TLS connection, so that nobody in between can pass it on (RFC 5929, `tls-server-end-point`).
 
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS};
 use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use crate::protocol::scram::Binding;
+
+const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
+const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
 /// How to log in: a mechanism among those that the server offers, and what it is bound to.
 pub(super) fn chosen(
     offered: &[u8],
     certificate: Option<&[u8]>,
-) -> Option<(&'static str, ChannelBinding)> {
+) -> Option<(&'static str, Binding)> {
     let offers = |name: &str| offered.split(|&byte| byte == 0).any(|one| one == name.as_bytes());
     match certificate.and_then(end_point) {
         Some(end_point) if offers(SCRAM_SHA_256_PLUS) => {
-            Some((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point)))
+            Some((SCRAM_SHA_256_PLUS, Binding::EndPoint(end_point)))
         }
         _ if !offers(SCRAM_SHA_256) => None,
         // The server learns that it could have been bound, so that nobody in between can hide its offer.
-        Some(_) => Some((SCRAM_SHA_256, ChannelBinding::unrequested())),
-        None => Some((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        Some(_) => Some((SCRAM_SHA_256, Binding::Unused)),
+        None => Some((SCRAM_SHA_256, Binding::Unsupported)),
     }
 }
 

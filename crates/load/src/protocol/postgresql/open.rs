@@ -1,11 +1,11 @@
 //! Start-up, authentication and preparing: blocking, once a connection.
 
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::ScramSha256;
+use md5::{Digest, Md5};
 
 use super::binding;
 use super::encode::{Template, message, numbered};
 use crate::error::Fault;
+use crate::protocol::scram::{Hash, Proof, Scram, nonce};
 use crate::protocol::{Access, Statement, Wire};
 
 const NAME: &str = "postgresql";
@@ -69,7 +69,8 @@ fn ask_for_tls(wire: &mut Wire) -> Result<(), Fault> {
 }
 
 fn authenticate(wire: &mut Wire, access: &Access, user: &str) -> Result<(), Fault> {
-    let mut scram: Option<ScramSha256> = None;
+    let mut scram: Option<Scram> = None;
+    let mut proof: Option<Proof> = None;
     loop {
         let answer = read(wire)?;
         match answer.kind {
@@ -81,7 +82,7 @@ fn authenticate(wire: &mut Wire, access: &Access, user: &str) -> Result<(), Faul
         let (method, data) = answer.body.split_first_chunk::<4>().ok_or_else(|| {
             malformed("it asks for a way of authentication and does not say which")
         })?;
-        match (u32::from_be_bytes(*method), &mut scram) {
+        match (u32::from_be_bytes(*method), &scram) {
             (0, _) => return Ok(()),
             (3, _) if !wire.is_private() => {
                 return Err(Fault::Login(
@@ -92,30 +93,47 @@ fn authenticate(wire: &mut Wire, access: &Access, user: &str) -> Result<(), Faul
             }
             (3, _) => send(wire, b'p', &[password(access)?.as_bytes(), &[0]])?,
             (5, _) => {
-                let salt = *data.first_chunk::<4>().ok_or_else(|| malformed("a short salt"))?;
-                let hash = md5_hash(user.as_bytes(), password(access)?.as_bytes(), salt);
+                let salt = data.first_chunk::<4>().ok_or_else(|| malformed("a short salt"))?;
+                let known = md5([password(access)?.as_bytes(), user.as_bytes()]);
+                let hash = format!("md5{}", md5([known.as_bytes(), salt]));
                 send(wire, b'p', &[hash.as_bytes(), &[0]])?;
             }
             (10, _) => {
-                let (mechanism, bound) = binding::chosen(data, wire.certificate())
+                let (mechanism, binding) = binding::chosen(data, wire.certificate())
                     .ok_or_else(|| unsupported("SASL without SCRAM-SHA-256"))?;
-                let started = ScramSha256::new(password(access)?.as_bytes(), bound);
-                let first = started.message();
+                // The server knows the user's name from the start-up.
+                let (started, first) =
+                    Scram::begin(Hash::Sha256, "", password(access)?, nonce(), binding);
                 let length = (first.len() as u32).to_be_bytes();
-                send(wire, b'p', &[mechanism.as_bytes(), &[0], &length, first])?;
+                send(wire, b'p', &[mechanism.as_bytes(), &[0], &length, first.as_bytes()])?;
                 scram = Some(started);
             }
             (11, Some(scram)) => {
-                scram.update(data).map_err(|error| Fault::Login(error.to_string()))?;
-                send(wire, b'p', &[scram.message()])?;
+                let proven = scram.prove(text(data)?).map_err(malformed)?;
+                send(wire, b'p', &[proven.message.as_bytes()])?;
+                proof = Some(proven);
             }
-            (12, Some(scram)) => {
-                scram.finish(data).map_err(|error| Fault::Login(error.to_string()))?;
+            (12, Some(_)) => {
+                let last = text(data)?;
+                if !proof.as_ref().is_some_and(|proof| proof.is_answered_by(last)) {
+                    let why = "it does not know the password itself";
+                    return Err(Fault::Login(why.to_owned()));
+                }
             }
             (7..=9, _) => return Err(unsupported("GSSAPI or SSPI")),
             _ => return Err(unsupported("a way of authentication that it does not know")),
         }
     }
+}
+
+fn text(data: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(data).map_err(|_| malformed("a log-in that is no text"))
+}
+
+/// In hexadecimal digits.
+fn md5(parts: [&[u8]; 2]) -> String {
+    let digest = parts.iter().fold(Md5::new(), Digest::chain_update).finalize();
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn password(access: &Access) -> Result<&str, Fault> {

@@ -1,6 +1,7 @@
 //! Statements with gaps for values.
 
 use super::source::Source;
+use crate::protocol::statement::json_parts;
 use crate::protocol::{Statement, Type};
 
 /// Syntax of a statement's text.
@@ -65,22 +66,23 @@ pub(super) fn template(
             }
         }
         Dialect::Json => {
-            let mut strings = text.split('"');
-            let outside = strings.next().unwrap_or_default();
-            values(outside, names, sources, &mut statement, &mut parameters);
-            while let Some(inside) = strings.next() {
-                let pieces = pieces(inside, names)?;
+            let parts = json_parts(text)
+                .ok_or_else(|| format!("`{text}`: a quotation mark is opened and not closed"))?;
+            for (place, part) in parts.into_iter().enumerate() {
+                if place % 2 == 0 {
+                    values(part, names, sources, &mut statement, &mut parameters);
+                    continue;
+                }
+                let plain: String = serde_json::from_str(part)
+                    .map_err(|error| format!("{part} is no string of JSON: {error}"))?;
+                let pieces = pieces(&plain, names)?;
                 if pieces.iter().any(|piece| matches!(piece, Piece::Source(_))) {
                     statement.text.push('?');
                     statement.parameters.push(Type::Text);
                     parameters.push(Parameter::Pieces(pieces));
                 } else {
-                    statement.text.extend(["\"", inside, "\""]);
+                    statement.text.push_str(part);
                 }
-                let outside = strings.next().ok_or_else(|| {
-                    format!("`{text}`: a quotation mark is opened and not closed")
-                })?;
-                values(outside, names, sources, &mut statement, &mut parameters);
             }
         }
     }

@@ -37,7 +37,10 @@ fn reply(slot: u16, text: &str, contents: &[&str]) -> Vec<u8> {
 }
 
 fn stream() -> Vec<u8> {
-    let row = r#"{"_id": ?, "a": ?b, "b": ?b}"#;
+    let row = concat!(
+        r#"{"_id": ?, "a": {"$binary": ?}, "n": null, "o": {"$oid": "56e1fc72e0c917e9c4714161"}, "#,
+        r#""r": {"$regularExpression": {"pattern": "a", "options": ""}}, "b": {"$binary": ?}}"#
+    );
     let rows = format!(r#"{{"cursor": {{"firstBatch": [{row}, {row}], "id": 0}}, "ok": 1}}"#);
     [
         reply(5, &rows, &["k1", "abc", "d", "k2", "", "e"]),
@@ -124,7 +127,7 @@ fn what_is_no_reply_is_refused() {
 #[test]
 fn a_long_value_takes_no_memory() {
     let mut decoder = Decoder::new(false);
-    let mut start = reply(0, r#"{"cursor": {"firstBatch": [{"a": ?b}]}}"#, &[""]);
+    let mut start = reply(0, r#"{"cursor": {"firstBatch": [{"a": {"$binary": ?}}]}}"#, &[""]);
     let value = start.windows(3).position(|word| word == b"a\0\0").expect("the field") + 2;
     start.truncate(value);
     start.extend_from_slice(&(1_u32 << 30).to_le_bytes());

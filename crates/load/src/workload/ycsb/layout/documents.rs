@@ -32,7 +32,8 @@ impl Documents {
             let change = format!(r#"{{"q": {{"_id": ?}}, "u": {{"$set": {{{sets}}}}}}}"#);
             format!(r#"{{"update": "{table}", "updates": [{change}], {concern}}}"#)
         };
-        let sets: Vec<String> = names.iter().map(|name| format!(r#""{name}": ?b"#)).collect();
+        let sets: Vec<String> =
+            names.iter().map(|name| format!(r#""{name}": {{"$binary": ?}}"#)).collect();
         let all = sets.join(", ");
         let mut texts = vec![
             read(""),
