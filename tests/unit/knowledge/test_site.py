@@ -101,9 +101,9 @@ def test_machines_stand_side_by_side(pages: dict[str, str]) -> None:
 
 def test_unit_costs_are_drawn_above_their_table_and_told_in_words(pages: dict[str, str]) -> None:
     shown = Page(pages["costs.html"])
-    said = [each["aria-label"] or "" for each in shown.all("svg")]
-    assert len(said) == 2, "one for each width"
-    assert said[0] == (
+    labels = [each["aria-label"] or "" for each in shown.all("svg")]
+    assert len(labels) == 2, "one for each width"
+    assert labels[0] == (
         "Chart: CPU of a request, in microseconds with 95 % intervals. "
         "container / bare / bridge, machine 1 3.00; container / bare / bridge, machine 2 4.00."
     )
@@ -117,10 +117,10 @@ def test_charts_draw_as_many_machines_as_there_are_colours_and_intervals_of_even
     none = event_cost("fault", {"first": [-9.0, 2.0, 1.0], "second": [1.0, 1.0, 1.0]}, where="bare")
     machine = costs(whole).model_copy(update={"events": (event, none)})
     one = dict(pages_of((), [machine]))["costs.html"]
-    said = [each["aria-label"] or "" for each in Page(one).all("svg")]
-    assert "container / bare / bridge 3.00 [\N{MINUS SIGN}1.00, 7.00]." in said[0]
-    assert "system call, bare 0.120 [0.0543, 0.186]." in said[2]
-    assert "page fault" not in said[2], "a logarithmic axis has no place for nothing"
+    labels = [each["aria-label"] or "" for each in Page(one).all("svg")]
+    assert "container / bare / bridge 3.00 [\N{MINUS SIGN}1.00, 7.00]." in labels[0]
+    assert "system call, bare 0.120 [0.0543, 0.186]." in labels[2]
+    assert "page fault" not in labels[2], "a logarithmic axis has no place for nothing"
     assert "The charts show the first" not in one
     many = dict(pages_of((), [machine] * (MOST_MACHINES + 1)))["costs.html"]
     assert f"The charts show the first {MOST_MACHINES} machines." in many

@@ -105,7 +105,7 @@ fn element(name: &[u8], value: Value<'_>, form: Form, out: &mut Vec<u8>) {
         }
         (Value::Integer(number), Form::Double) => {
             begin(DOUBLE);
-            #[allow(clippy::cast_precision_loss)]
+            #[allow(clippy::cast_precision_loss)] // as other programs do
             out.extend_from_slice(&(number as f64).to_le_bytes());
         }
         (Value::Integer(number), Form::ObjectId) => {
