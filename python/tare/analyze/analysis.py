@@ -137,8 +137,8 @@ class Analysis:
     machines: Machines | None = None
     """Difference between the two machines, if server and client swapped hosts."""
 
-    at_a_rate: bool = False
-    """Whether the generator had a rate to keep in every run, so that throughput does not tell arms apart."""
+    at_a_rate: frozenset[str] = frozenset()
+    """Arms whose generator had a rate to keep in every run, so that throughput does not tell them apart."""
 
     @property
     def invalid(self) -> bool:
@@ -191,9 +191,10 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
     )
 
 
-def _at_a_rate(runs: Runs) -> bool:
+def _at_a_rate(runs: Runs) -> frozenset[str]:
     shares = runs.columns.number("measurement", "details", "delivered_share")
-    return len(shares) > 0 and not np.isnan(shares).any()
+    free = {run.arm for run, share in zip(runs.columns.records, shares, strict=True) if np.isnan(share)}
+    return frozenset(run.arm for run in runs.columns.records) - free
 
 
 def _findings(

@@ -67,25 +67,23 @@ class ArmAnswer:
         return self.kind not in {Kind.UNDECIDED, Kind.UNKNOWN}
 
 
-def primary_of(study: Study, analysis: Analysis) -> str:
-    """Name of the metric that answers the study's question.
+def primary_of(study: Study, analysis: Analysis, arm: str) -> str:
+    """Name of the metric that answers the study's question for an arm.
 
     Imported results may name another than throughput. Where a rate is given, all arms that keep it have the same
     throughput, so latency answers.
     """
     if study.imported:
         return study.imported.primary
-    return AT_A_RATE if analysis.at_a_rate else PRIMARY
+    return AT_A_RATE if arm in analysis.at_a_rate else PRIMARY
 
 
 def arm_answers(study: Study, analysis: Analysis) -> tuple[ArmAnswer, ...]:
     """Answer for every arm except baselines and control in the study's primary metric, in the study's order."""
-    metric = primary_of(study, analysis)
-    small = study.margins.get(metric, SMALL)
     return tuple(
-        arm_answer(finding, small)
+        arm_answer(finding, study.margins.get(finding.metric, SMALL))
         for finding in analysis.findings
-        if finding.metric == metric and not finding.control
+        if finding.metric == primary_of(study, analysis, finding.arm) and not finding.control
     )
 
 

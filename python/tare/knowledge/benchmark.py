@@ -50,7 +50,8 @@ def load_of(runs: Sequence[RunRecord]) -> BaselineLoad:
 
 def _level(run: RunRecord) -> Level | None:
     cpus, threads = run.usage and run.usage.sut_cpus, number_at(run.settings, ("workload", "threads"))
-    offered = threads / cpus if threads is not None and cpus else None
+    callers = number_at(run.settings, ("workload", "connections")) or threads
+    offered = callers / cpus if callers is not None and cpus else None
     itself = run.settings.get("client", "") is None  # a program that is the SUT can use no more CPUs than threads
     spent = _spent(run)
     if spent is None:

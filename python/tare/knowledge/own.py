@@ -8,7 +8,7 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from tare.run.ending import ending_of
 from tare.run.resume import StudyState
 from tare.sites.layout import make_directory
 from tare.study.model import ArmSettings
+from tare.study.suggest import did_you_mean
 from tare.version import __version__
 
 COLUMNS = (
@@ -90,13 +91,17 @@ def _row(claim: Claim) -> dict[str, object]:
 
 
 def claims_of(
-    plan: Plan, records: Sequence[RunRecord], calibrated: Callable[[str], float | None] | None = None
+    plan: Plan,
+    records: Sequence[RunRecord],
+    calibrated: Callable[[str], float | None] | None = None,
+    metrics: Collection[str] = (),
 ) -> Mapping[str, Claim]:
     """Return id → claim, one for each arm and metric with an interval; costs of monitors are not the arm's.
 
-    `calibrated`: machine's key → its spread between blocks, if it was calibrated. Raises `StudyError` for results
-    that are no own findings (imported, emulated or invalid), and for other kinds of results: two arms at once,
-    unpaired runs, or a study that has not ended.
+    An arm with a rate to keep has no claim on throughput, which the rate decides. `calibrated`: machine's key → its
+    spread between blocks, if it was calibrated. `metrics`: those wanted; empty: all. Raises `StudyError` for
+    results that are no own findings (imported, emulated or invalid), for other kinds of results (two arms at once,
+    unpaired runs, a study that has not ended), and for a metric without a finding.
     """
     study = plan.study
     _refuse(plan, records)
@@ -105,10 +110,16 @@ def claims_of(
         raise StudyError(
             "the control differs from the baseline, so this study is invalid", hint="see `tare report`"
         )
+    names = {finding.metric for finding in analysis.findings}
+    if unknown := next((name for name in metrics if name not in names), None):
+        hint = did_you_mean(unknown, names, kind="its metrics")
+        raise StudyError(f"no finding of this study has a metric {unknown[:60]!r}", hint=hint)
     claims = {}
     for finding in analysis.findings:
-        of_arm = not finding.control and finding.metric != MONITOR_CPU.name
-        if of_arm and len(finding.blocks) >= _FEWEST:
+        of_rate = finding.metric == PRIMARY and finding.arm in analysis.at_a_rate
+        of_arm = not finding.control and finding.metric != MONITOR_CPU.name and not of_rate
+        wanted = not metrics or finding.metric in metrics
+        if of_arm and wanted and len(finding.blocks) >= _FEWEST:
             name = _UNSAFE.sub("-", f"{study.name}-{finding.arm}-{finding.metric}-{plan.digest[:8]}")
             if (claim := _claim(plan, records, finding)) is not None:
                 evidence = _evidence(plan, records, analysis, finding, calibrated)
@@ -174,7 +185,7 @@ def _claim(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> Claim 
     tree = {
         "format": FORMAT,
         "study": study.name,
-        "says": f"{finding.metric} of {finding.arm} against {finding.baseline}: {change} over {n} rounds.",
+        "says": f"{finding.metric} of {finding.arm} against {finding.baseline}: {change} over {n} blocks.",
         "context": _context(plan, records, finding),
         "effect": {
             "kind": "measured",
@@ -246,7 +257,9 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         default = engine.engine_default_runtime
         setup |= {"runtime": default} if default and arm.settings.sut.runtime is None else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
-    load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}
+    workload = arm.settings.workload
+    clients = workload.get("connections" if arm.settings.workload_name == "tare-load" else "threads")
+    load = {"workload": workload_words(arm.settings), "threads": clients}
     asked = load_of([record for record in records if record.arm == finding.baseline and record.outcome.ok])
     return {
         "database": {"name": benchmark_of(plan.study).database, "version": (run.effective or {}).get("version")},
@@ -259,11 +272,18 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
 
 
 def workload_words(settings: ArmSettings) -> str:
-    """Return generator and workload, in the terms of claims: `sysbench oltp_read_only`, `YCSB A`."""
-    script, core = settings.workload.get("script"), settings.workload.get("core_workload")
+    """Return generator and workload, in the terms of claims: `sysbench oltp_read_only`, `YCSB A`.
+
+    tare-load sends the operations of either.
+    """
+    workload = settings.workload
+    of_sysbench, of_ycsb = workload.get("sysbench") or {}, workload.get("ycsb") or {}
+    script = workload.get("script") or of_sysbench.get("script")
+    core = workload.get("core_workload") or of_ycsb.get("core_workload")
+    rate = "" if workload.get("rate") is None else f" at {workload['rate']:g}/s"
     if core:
-        return f"YCSB {str(core).upper()}"
-    return f"{settings.workload_name} {script}" if script else settings.workload_name
+        return f"YCSB {str(core).upper()}{rate}"
+    return f"{'sysbench' if of_sysbench else settings.workload_name}{f' {script}' if script else ''}{rate}"
 
 
 def _machine(host: HostFacts) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The tutorial shows what tare prints: each command of a block with `$ tare` runs, and its output is compared.
 
-TARE_WRITE_GOLDEN=1 writes the page anew. The stores hold made-up figures, because a test cannot measure.
+TARE_WRITE_GOLDEN=1 writes the page anew. Stores hold runs that `python -m tools.tutorial` kept, or made-up ones.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.errors import TareError
 from tare.record.run_record import RunRecord
+from tare.store import open_store
+from tools.tutorial import keep, kept
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"(?<=^```console\n)\$ tare .*?(?=^```$)", re.MULTILINE | re.DOTALL)
 CODE = "; echo $?"
+HEAD = re.compile(r" \| head -(\d+)$")
 EFFECTS = {
     "bare": 1.0, "host": 0.994, "bridge": 0.93, "published-loopback": 0.43, "published-address": 0.91,
     "shared": 1.003, "baseline-again": 1.0,
@@ -52,7 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "noisy-store": records(4, 0.2, 4),
         "next-store": records(8, 0.006, 3, slower),
     }.items():
-        store_of(tmp_path / name, list(made), study)
+        store_of(tmp_path / name, kept(name) or list(made), study)
     for variable, value in {"TARE_HOME": str(tmp_path / "home"), "COLUMNS": "100", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.chdir(tmp_path)
@@ -64,11 +67,13 @@ def printed(block: str) -> str:
     lines = []
     for line in block.splitlines():
         if line.startswith("$ tare "):
-            done = CliRunner().invoke(app, shlex.split(line.removesuffix(CODE))[2:])
+            command, head = HEAD.sub("", line.removesuffix(CODE)), HEAD.search(line)
+            done = CliRunner().invoke(app, shlex.split(command)[2:])
             refusal = done.exception if isinstance(done.exception, TareError) else None
             output = done.output if refusal is None else f"{done.output}tare: {refusal}"
             code = done.exit_code if refusal is None else refusal.exit_code
-            lines += [line, *(text.rstrip() for text in output.splitlines())]
+            shown = output.splitlines()[: int(head[1]) if head else None]
+            lines += [line, *(text.rstrip() for text in shown)]
             lines += [str(code)] if line.endswith(CODE) else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -87,3 +92,19 @@ def test_an_output_that_changed_is_replaced(here: Path) -> None:
     assert (rest[0], rest[-1]) == ("$ tare init my-study; echo $?", "2")
     assert rest[1].startswith("tare: ")
     assert (here / "my-study" / "study.yaml").is_file()
+
+
+@pytest.mark.usefixtures("here")
+def test_output_is_cut_as_the_command_says() -> None:
+    whole = printed("$ tare report demo-store\n").splitlines()
+    assert printed("$ tare report demo-store | head -5\n").splitlines()[1:] == whole[1:6]
+
+
+def test_a_store_that_was_measured_takes_the_place_of_made_up_runs(here: Path) -> None:
+    assert kept("demo-store", here) is None
+    file = keep(here / "demo-store", "demo-store", here)
+    before = file.read_bytes()
+    again = kept("demo-store", here)
+    assert again is not None
+    assert again == list(open_store(here / "demo-store").records())
+    assert keep(here / "demo-store", "demo-store", here).read_bytes() == before

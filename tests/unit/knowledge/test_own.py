@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.record.parts import rate_of, with_parts
+from tests.unit.record.parts import as_tree, rate_of, with_parts
 from tests.unit.stores import of_plan
 from typer.testing import CliRunner
 
@@ -167,10 +167,33 @@ def test_pods_are_told_with_the_clusters_engine_and_their_path(  # noqa: PLR0917
     assert (setup.engine, setup.runtime, setup.network) == (engine, runtime, network)
 
 
+def test_only_the_metrics_that_were_asked_for_are_added(plan: Plan, records: list[RunRecord]) -> None:
+    (known,) = claims_of(plan, records, metrics=["throughput"]).values()
+    assert known.effect.metric == "throughput"
+    with pytest.raises(StudyError, match="no finding of this study has a metric 'troughput'"):
+        claims_of(plan, records, metrics=["troughput"])
+
+
+def test_an_arm_with_a_rate_to_keep_has_no_claim_on_throughput(plan: Plan, records: list[RunRecord]) -> None:
+    kept = [
+        with_parts(each, measurement={**as_tree(each.measurement), "details": {"delivered_share": 1.0}})
+        if each.arm == "bridge"
+        else each
+        for each in records
+    ]
+    metrics = {each.effect.metric for each in claims_of(plan, kept).values()}
+    assert "throughput" not in metrics
+    assert "latency_p95" in metrics
+
+
 def test_a_mix_of_ycsb_is_called_as_in_the_publications(plan: Plan) -> None:
     settings = plan.arm("bridge").settings
     mixed = {"workload_name": "ycsb", "workload": {"core_workload": "a", "threads": 4}}
     assert workload_words(settings.model_copy(update=mixed)) == "YCSB A"
+    sent = {"workload_name": "tare-load", "workload": {"sysbench": {"script": "oltp_read_only"}, "rate": 300.0}}
+    assert workload_words(settings.model_copy(update=sent)) == "sysbench oltp_read_only at 300/s"
+    sent = {"workload_name": "tare-load", "workload": {"ycsb": {"core_workload": "a"}, "connections": 4}}
+    assert workload_words(settings.model_copy(update=sent)) == "YCSB A"
     assert (
         workload_words(settings.model_copy(update={"workload_name": "sysbench-cpu", "workload": {}}))
         == "sysbench-cpu"

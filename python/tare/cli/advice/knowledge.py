@@ -125,6 +125,9 @@ def add(
         StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="Store of `tare run`.")
     ],
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Add this metric only (default: all); repeatable.")
+    ] = None,
 ) -> None:
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
     from tare.calibrate.archive import Archive  # what calibrations are made of is slow to import, as stores are
@@ -133,7 +136,7 @@ def add(
 
     opened, layout = open_store(store), default_layout()
     calibrated = Archive(layout.calibration).spread if layout.calibration.is_dir() else None
-    claims = claims_of(opened.plan, opened.records(), calibrated)
+    claims = claims_of(opened.plan, opened.records(), calibrated, metric or ())
     paths = write_claims(claims, to or default_layout().knowledge)
     for path in paths:
         typer.echo(str(path))

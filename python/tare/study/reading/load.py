@@ -114,6 +114,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     kept, chosen = only(scaled, where, spec.only, names, every)
     baseline = baselines(scaled, file, names, chosen)
     check_stages(scaled, file, names, baseline)
+    stages = file.stages if len(kept.get(file.stages or "", ())) > 1 else None  # a single one is no sequence
     check_conditions(scaled, file, names, baseline)
     if isinstance(file.protocol, DuetSpec) and baseline.levels:
         hint = "name one arm, or use `interleave`"
@@ -126,7 +127,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     check_measuring(scaled, file.protocol, resolved)
     check_looks(scaled, file)
-    check_rotation(scaled, file, resolved)
+    check_rotation(scaled, file, stages, resolved)
     study = Study(
         name=file.name,
         scale=scale,
@@ -141,7 +142,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         published=published.published(scaled, file, FileArms(names, every, chosen), baseline),
         conditions=file.conditions,
         strata=file.strata,
-        stages=file.stages,
+        stages=stages,
         published_by=file.published_by,
         disk_bound=disk_bound_levels(scaled, file, names),
         quantities=file.quantities,

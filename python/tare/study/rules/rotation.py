@@ -81,11 +81,11 @@ def _unlike_a_run(spec: RotateSpec) -> str | None:
     )
 
 
-def check_rotation(document: Document, file: StudyFile, arms: Sequence[Arm]) -> None:
+def check_rotation(document: Document, file: StudyFile, stages: str | None, arms: Sequence[Arm]) -> None:
     """Raise `StudyError` for stages and conditions, or if arms differ in the lengths that their turns add up to."""
     if not isinstance(file.protocol, RotateSpec):
         return
-    for key, given in (("stages", file.stages), ("conditions", file.conditions)):
+    for key, given in (("stages", stages), ("conditions", file.conditions)):
         if given:
             raise document.error((key,), f"arms that take turns have no {key} yet", hint=_INSTEAD)
     for key in ("warmup_s", "measure_s"):

@@ -89,3 +89,16 @@ def test_sysbench_is_refused_and_tare_load_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="sysbench cannot take turns") as refused:
         read(tmp_path, workload=sysbench, sut=mariadb, client=client)
     assert "use tare-load" in str(refused.value)
+
+
+def test_a_factor_of_stages_with_one_level_left_is_no_sequence(tmp_path: Path) -> None:
+    load_of = {"sets": ["workload.rate"], "levels": {"closed": {}, "rate": {"workload.rate": 100.0}}}
+    changes: dict[str, Any] = {
+        "factors__load": load_of,
+        "stages": "load",
+        "baseline": {"path": "host"},
+        "scales": {"one": {"only": {"load": ["closed"]}}},
+        "protocol": {"name": "rotate"},
+    }
+    with pytest.raises(StudyError, match="arms that take turns have no stages yet"):
+        read(tmp_path, **changes)
