@@ -18,7 +18,7 @@ from tare.plural import counted
 from tare.report.charts.theme import FONT, WIDE, draw
 from tare.report.content import Report
 from tare.report.drawings import LATENCY, Chart, charts
-from tare.report.figures import NONE, interval, point
+from tare.report.figures import NONE, interval, point, signed
 from tare.report.plain import plain
 from tare.report.words.answer import against, interval_kind, unpaired
 from tare.report.words.headlines import headlines
@@ -31,8 +31,8 @@ TABLE, METHODS, REFERENCES, FIGURES = "overheads.tex", "methods.tex", "reference
 _TEX: Mapping[str, str] = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r"\&", "$": r"\$", "#": r"\#", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\N{EM DASH}": "---", "\N{DAGGER}": r"\textdagger{}",
-    "\N{PLUS-MINUS SIGN}": r"$\pm$", "\N{MULTIPLICATION SIGN}": r"$\times$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "`": "",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{MINUS SIGN}": "$-$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "`": "",
 }  # fmt: skip
 _ORDERS: Mapping[str, str] = {
     "interleave": "Each block ran every arm once, in random order, and a run is the unit of replication",
@@ -144,7 +144,7 @@ def methods(report: Report) -> str:
         *(each.text for each in headlines(study, report.analysis) if each.text.startswith(("Control", "INVALID"))),
         f"Validity: {facts['Validity']}",
     ]
-    text = " ".join(f"{tex(each.rstrip('.?'))}{'?' if each.endswith('?') else '.'}" for each in sentences)
+    text = " ".join(f"{tex(signed(each.rstrip('.?')))}{'?' if each.endswith('?') else '.'}" for each in sentences)
     return text.replace(f"tare {tex(__version__)}", f"tare {tex(__version__)}~\\cite{{{_key(report)}}}", 1) + "\n"
 
 

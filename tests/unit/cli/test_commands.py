@@ -76,7 +76,7 @@ def test_in_80_columns_the_kind_of_an_option_is_one_word(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in HANDED_ON])
 def test_help_ends_with_examples_that_the_command_takes(name: str) -> None:
     command = COMMANDS[name].load(name)
-    for words in [[name, sub] for sub in getattr(command, "commands", ())] or [[name]]:
+    for words in [[name], *([name, sub] for sub in getattr(command, "commands", ()))]:
         lines = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout.splitlines()
         examples = EXAMPLES[" ".join(words)]
         assert [line.strip() for line in lines if line.strip().startswith("tare ")][-len(examples) :] == list(

@@ -70,18 +70,25 @@ def is_marked_in(mark: Mark, panel: str) -> bool:
 
 
 def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
-    """Return the Vega-Lite specification; each panel has its own scale, from zero."""
+    """Return the Vega-Lite specification; panels of one resource share a scale, from zero."""
     columns = len(PANELS) if frame.columns > 2 else 2
     width = (frame.page_px - columns * _GAPS_PX) // columns if frame.columns > 2 else frame.panel_px
     labels = distinct(tuple(run.arm for run in shown.runs), _LONGEST_LABEL)
+    tops = {panel: _top(shown, panel) for panel in PANELS}
     panels = [
-        _panel(run, panel, labels[run.arm] if panel == CPU else None, frame).properties(
+        _panel(run, panel, labels[run.arm] if panel == CPU else None, frame, tops[panel]).properties(
             width=width, height=_PANEL_PX
         )
         for run in shown.runs
         for panel in PANELS
     ]
     return themed(alt.concat(*panels, columns=columns, bounds="flush", spacing=_GAPS), frame)
+
+
+def _top(shown: Timelines, panel: str) -> float:
+    """Return where the scale of a resource ends, so that arms can be compared by eye."""
+    lines = _LINES.get(panel, {panel: [1, 0]})
+    return max((point.value for run in shown.runs for point in run.points if point.panel in lines), default=0.0)
 
 
 def in_words(shown: Timelines) -> str:
@@ -107,11 +114,11 @@ def _means(run: Timeline) -> str:
     return ", ".join(parts)
 
 
-def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
-    """Draw one panel. `arm`: its name, above the first panel of a run."""
+def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame, top: float) -> Any:
+    """Draw one panel. `arm`: its name, above the first panel of a run; `top`: where the scale ends."""
     x = alt.X("second:Q", axis=seconds_axis(tickCount=3))
     y = alt.Y("value:Q", axis=value_axis(tickCount=2, minExtent=_LABELS_PX))
-    place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
+    place = {"x": x.scale(nice=False), "y": y.scale(zero=True, domainMax=top) if top else y.scale(zero=True)}
     layers: list[Any] = [
         of_rows([{"second": span.began, "end": span.ended}])
         .mark_rect(color=LINE, opacity=0.5)
