@@ -97,8 +97,9 @@ def test_the_paths_of_a_database_are_its_networks_storages_and_engines_under_thr
     assert docker == {
         "bare", "host", "bridge", "published-loopback", "published-address", "volume", "layer", "tmpfs"
     }  # fmt: skip
-    rootless = {arm.settings.sut.engine for arm in shipped(name, "rootless").arms}
-    assert rootless == {None, "podman-rootless"}
+    for scale in ("rootless", "networks"):
+        assert {arm.settings.sut.engine for arm in shipped(name, scale).arms} == {None, "podman-rootless"}
+    assert cpus_of_sides(shipped(name, "networks")) == {("0", "1")}
     cluster = {arm.settings.sut.deployment for arm in shipped(f"{name}/cluster").arms}
     assert cluster == {"bare", "container", "pod"}
 
