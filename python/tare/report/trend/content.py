@@ -9,7 +9,6 @@ from tare.analyze.comparison import Recorded
 from tare.analyze.metrics import metric_named
 from tare.analyze.trend import FEWEST_STORES, Point, Series, Step, by_store
 from tare.plan.extension import shared
-from tare.plural import counted
 from tare.report.comparison.surroundings import Unlike, surroundings
 from tare.report.figures import decimals_of, interval, moment, percent
 from tare.report.plain import plain
@@ -45,7 +44,7 @@ class Trend:
         found = by_store(self.series)
         if not found:
             few = f"; change points need {FEWEST_STORES} stores with an interval" if not self._enough else ""
-            return f"No change was shown in {counted(len(self.series), 'series')}{few}."
+            return f"No change was shown in {len(self.series)} series{few}."
         return " ".join(
             f"From {plain(self.stores[at].name, 60)} on: {'; '.join(step_words(*each) for each in steps)}."
             for at, steps in found.items()
