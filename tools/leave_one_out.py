@@ -94,8 +94,8 @@ def _rows(study: str, claims: Sequence[ClaimFile]) -> Iterator[tuple[str, str, s
             study,
             effect,
             _published(held_out),
-            _predicted(pool(comparable(four, key, database))),
-            _predicted(pool(comparable(others, key, database))),
+            _predicted(comparable(four, key, database)),
+            _predicted(comparable(others, key, database)),
         )
 
 
@@ -113,9 +113,17 @@ def _published(claims: Sequence[ClaimFile]) -> str:
     return (percent(low) if math.isclose(low, high) else f"{percent(low)} to {percent(high)}") + many + sign
 
 
-def _predicted(summed: Pool | None) -> str:
+def _predicted(claims: Sequence[ClaimFile]) -> str:
+    """Sum up claims that differ in what the held-out one leaves open separately, as they cannot be pooled."""
+    alike: dict[Key | None, list[ClaimFile]] = {}
+    for known in claims:
+        alike.setdefault(key_of(known.claim), []).append(known)
+    return "; ".join(words for group in alike.values() if (words := _summed(pool(group)))) or "nothing comparable"
+
+
+def _summed(summed: Pool | None) -> str:
     if summed is None:
-        return "nothing comparable"
+        return ""
     if summed.effect is not None:
         return f"{percent(summed.effect.point)}, next within {interval(*summed.bounds)}"
     names = ", ".join(known.id for known in summed.listed)
