@@ -23,6 +23,7 @@ from tare.record.host_facts import HostFacts
 from tare.record.image_facts import ImageFacts
 from tare.record.load_time import LoadTime
 from tare.record.loaded_data import LoadedData, MadeBy
+from tare.record.made_by import ContainerdFacts, GuestClock, GuestContainer, GuestFacts, PodFacts
 from tare.record.measurement import (
     Encryption,
     Latency,
@@ -64,6 +65,13 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
     "monitors.md": {"`monitors.NAME` in the record": (("", MonitorFacts),)},
     "record.md": {
         "`parity`": (("", Parity), ("SIDE.", Observation)),
+        "Pods and virtual machines": (
+            ("SIDE.containerd.", ContainerdFacts),
+            ("SIDE.pod.", PodFacts),
+            ("SIDE.guest.", GuestFacts),
+            ("SIDE.guest.clock.", GuestClock),
+            ("SIDE.guest.container.", GuestContainer),
+        ),
         "`path`": (
             ("", NetworkPath),
             ("client_dialled.", Endpoint),

@@ -15,8 +15,8 @@ from random import Random
 from typing import Protocol
 
 from tare.errors import StoreError
+from tare.record.run_record import RunRecord
 from tare.store import open_store
-from tare.store.rows import record_digest
 from tools.chaos.disks import Disk
 from tools.chaos.processes import below, ended, part_of, text, with_word
 
@@ -95,7 +95,7 @@ class Session:
     beside_s: float = SESSION_S
     """How long a second tare may take."""
     played: list[Played] = field(default_factory=list)
-    committed: dict[tuple[str, int], str] = field(default_factory=dict)
+    committed: dict[tuple[str, int], RunRecord] = field(default_factory=dict)
     """The digest of each attempt's record that the store had when power was cut."""
 
     def __post_init__(self) -> None:
@@ -144,7 +144,7 @@ class Session:
         """What the store has now must be there for ever."""
         with suppress(StoreError):
             records = open_store(self.store).records()
-            self.committed = {(record.run_id, record.attempt): record_digest(record) for record in records}
+            self.committed = {(record.run_id, record.attempt): record for record in records}
 
     def signal(self, pids: Sequence[int], number: signal.Signals) -> bool:
         """Whether there was anybody who had not ended."""

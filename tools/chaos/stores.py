@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import EnvironmentLacks, StoreError
+from tare.record.run_record import RunRecord
 from tare.run.attempt.context import make_token
 from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout
@@ -17,7 +18,6 @@ from tare.sites.marks import LABEL
 from tare.sites.process import alive, from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Store, open_store, verify
-from tare.store.rows import record_digest
 from tools.chaos.processes import text
 
 
@@ -31,7 +31,7 @@ class Stores:
     longest_s: float
     layout: Layout = field(default_factory=default_layout)
     number: int = 1
-    committed: dict[tuple[str, int], str] = field(default_factory=dict)
+    committed: dict[tuple[str, int], RunRecord] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -42,13 +42,13 @@ class Stores:
     def look(self) -> None:
         """What was committed before must be there, unchanged."""
         try:
-            now = {(record.run_id, record.attempt): record_digest(record) for record in self.opened().records()}
+            now = {(record.run_id, record.attempt): record for record in self.opened().records()}
         except StoreError as error:
             now = {}  # killed before there was one
             if self.committed:
                 self.problems.append(f"the store cannot be opened: {error}")
-        for key, digest in self.committed.items():
-            if now.get(key) != digest:
+        for key, record in self.committed.items():
+            if now.get(key) != record:
                 self.problems.append(f"the committed record of {key[0]}, attempt {key[1]}, is lost or changed")
         self.committed = now
 

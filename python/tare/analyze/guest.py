@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 
-from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.samples import columns
+from tare.record.made_by import GuestClock
 
 TOOL = "tare-guest"
 MACHINE, SUT = "machine", "sut"
@@ -43,16 +42,15 @@ class _Counts:
     moved: Mapping[tuple[str, str], float]
 
 
-def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
+def counted(raw: bytes, clock: GuestClock | None) -> pl.DataFrame:
     """Parse samples from `sut.guest.jsonl`, with the columns of `monitors.samples`.
 
     `clock`: `parity.sut.guest.clock` of the record; without it the time of a line is unknown, so there are no
     samples. An incomplete last line comes from a killed machine; any other malformed line raises `StoreError`.
     """
-    known = [number_at(clock, (key,)) for key in ("uptime_s", "from_ns", "to_ns")]
-    uptime_s, from_ns, to_ns = known
-    if uptime_s is None or from_ns is None or to_ns is None:
+    if clock is None:
         return pl.DataFrame(schema=columns())
+    uptime_s, from_ns, to_ns = clock.uptime_s, clock.from_ns, clock.to_ns
     booted_ns, within_ns = (from_ns + to_ns) / 2 - uptime_s * _NS, (to_ns - from_ns) / 2 + _UPTIME_STEP_NS
     cells = [
         (

@@ -8,6 +8,8 @@ from typing import Any, Literal, final
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
+from tare.record.made_by import ContainerdFacts, GuestFacts, PodFacts
+
 Side = Literal["sut", "client"]
 
 
@@ -59,13 +61,10 @@ class Observation:
     """Users of its namespace, of `/proc/PID/uid_map`: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
     root_mount: str | None = None
     """"fstype major:minor" of its root: the kernel's overlay, fuse-overlayfs, or the host's file system."""
-    containerd: Mapping[str, Any] | None = None
-    """For a container that containerd itself made: `shim`, `namespace` and `socket` by the shim's command line,
-    `snapshotter`, the versions of `containerd` and of its `runtime`, and on a bridge the kind of its `interface`;
-    else `null`."""
-    pod: Mapping[str, Any] | None = None
-    """For a container in a pod: namespaces of its sandbox, interface, rules of Services, class of service; for a
-    pod of a cluster: class of service, node, versions, CPU policy, `storage class` of a claim; else `null`."""
+    containerd: ContainerdFacts | None = None
+    """For a container that containerd itself made; else `null`."""
+    pod: PodFacts | None = None
+    """For a container in a pod; else `null`."""
     shm_bytes: int | None = None
     """Size of its `/dev/shm`."""
     network_settings: Mapping[str, str] | None = None
@@ -101,11 +100,8 @@ class Observation:
     """Weight of its group in disk operations."""
     log_driver: str | None = None
     """Log driver of its container, by the engine's word; `null` without an engine."""
-    guest: Mapping[str, Any] | None = None
-    """For a virtual machine: accelerator, kernel, `clock` (its uptime, read between two moments of the host's
-    CLOCK_MONOTONIC), CPUs, memory, mounts inside, disks, the host's file systems of the disk files (`disk_files`),
-    and the CPUs of its threads. For a container in it (`container`): its runtime, namespaces, root, control group
-    and network. Else `null`."""
+    guest: GuestFacts | None = None
+    """For a virtual machine, or a container in one; else `null`."""
 
 
 class Parity(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from itertools import chain
 from typing import Any
 
@@ -308,7 +308,15 @@ def _trees(parity: Parity) -> dict[str, Mapping[str, Any] | None]:
     sides = {"client": parity.client, "sut": parity.sut}
     if "sut_after" in parity.model_fields_set:
         sides["sut_after"] = parity.sut_after
-    return {side: seen and {name: getattr(seen, name) for name in _FIGURES} for side, seen in sides.items()}
+    return {side: seen and {name: _tree(getattr(seen, name)) for name in _FIGURES} for side, seen in sides.items()}
+
+
+def _tree(value: object) -> object:
+    """Return what is known of a part as a mapping, and any other value as it is."""
+    if not is_dataclass(value):
+        return value
+    values = {each.name: _tree(getattr(value, each.name)) for each in fields(value)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _namespaces(seen: Observation | None) -> Iterable[tuple[str, str]]:

@@ -115,15 +115,6 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def record_digest(record: RunRecord) -> str:
-    """sha256 over the whole record as it was read: it changes if any value of the record changes.
-
-    Keys that the record did not have when it was written are left out, so that keys of later formats change
-    nothing.
-    """
-    return digest_of(canonical(record.model_dump(mode="json", exclude_unset=True)))
-
-
 def stored_digest(row: Stored, facts: Facts) -> str:
     """sha256 over the record as it is stored, without keys that a later tare adds to records."""
     tree: dict[str, Any] = json.loads(row["record"])

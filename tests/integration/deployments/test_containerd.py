@@ -50,11 +50,11 @@ def test_no_dockerd_has_a_part_in_it(
     assert name not in [each.name for each in engine.containers.list(all=True, ignore_removed=True)]
     facts = containerd.observe(instance).containerd
     assert facts is not None
-    assert facts["shim"].startswith("containerd-shim")
-    assert (facts["namespace"], facts["snapshotter"]) == (NAMESPACE, "overlayfs")
-    assert Path(facts["socket"]).resolve() == Path(find_socket(host)).resolve()
-    assert facts["containerd"]
-    assert facts["runtime"].startswith("runc ")
+    assert (facts.shim or "").startswith("containerd-shim")
+    assert (facts.namespace, facts.snapshotter) == (NAMESPACE, "overlayfs")
+    assert Path(facts.socket or "").resolve() == Path(find_socket(host)).resolve()
+    assert facts.containerd
+    assert (facts.runtime or "").startswith("runc ")
 
 
 def test_all_that_is_observed_is_as_in_dockers_container(
@@ -120,8 +120,9 @@ def test_a_server_on_a_bridge_is_reached_at_an_address_that_cni_gave_it(  # noqa
     serve = ("httpd", "-f", "-p", f"0.0.0.0:{port}", "-h", "/tmp")
     server = started(containerd, make_task(*serve, name="server", network=NetworkKind.BRIDGE, port=port))
     wait_until_listening(host, server, port)
-    facts = containerd.observe(server).containerd or {}
-    assert facts["interface"] == "veth"
+    facts = containerd.observe(server).containerd
+    assert facts is not None
+    assert facts.interface == "veth"
     assert bridge_of(server.task).exists()
     inside = containerd.exec(server, ("sh", "-c", "hostname; cat /etc/hosts; ip link show lo"), timeout_s=10).text
     assert inside.startswith(server.task.name)

@@ -112,9 +112,9 @@ def asked(host: Host, bare: Deployment, container: Deployment, make_task: MakeTa
 @pytest.mark.parametrize(
     ("network", "setting", "hop", "facts"),
     [
-        (NetworkKind.HOST, PodSetting(), Hop.LOOPBACK, {"held by the sandbox": "ipc"}),
-        (NetworkKind.BRIDGE, PodSetting(), Hop.BRIDGE, {"held by the sandbox": "ipc,net"}),
-        (NetworkKind.POD, PodSetting(), Hop.BRIDGE, {"held by the sandbox": "ipc,net", "interface": "veth"}),
+        (NetworkKind.HOST, PodSetting(), Hop.LOOPBACK, {"held_by_sandbox": "ipc"}),
+        (NetworkKind.BRIDGE, PodSetting(), Hop.BRIDGE, {"held_by_sandbox": "ipc,net"}),
+        (NetworkKind.POD, PodSetting(), Hop.BRIDGE, {"held_by_sandbox": "ipc,net", "interface": "veth"}),
         (NetworkKind.POD, PodSetting(cni="macvlan"), Hop.BRIDGE, {"interface": "macvlan"}),
         (NetworkKind.HOST_PORT, PodSetting(), Hop.DNAT, {"interface": "veth"}),
         (NetworkKind.CLUSTER_IP, PodSetting(services=10), Hop.DNAT, {"services": 10}),
@@ -145,9 +145,9 @@ def test_a_piece_of_the_network_is_the_one_that_is_named(  # noqa: PLR0917 - a r
     assert path.hop is hop
     seen = container.observe(server).pod
     assert seen is not None
-    assert {key: seen[key] for key in facts} == facts
-    if "proxy" in seen:
-        assert ("iptables" if setting.proxy == "iptables" else "nftables") in seen["proxy"]
+    assert {key: getattr(seen, key) for key in facts} == facts
+    if seen.proxy is not None:
+        assert ("iptables" if setting.proxy == "iptables" else "nftables") in seen.proxy
     if network in {NetworkKind.CLUSTER_IP, NetworkKind.NODE_PORT}:
         assert path.server_sees is not None
         assert path.client_dialled is not None
@@ -180,7 +180,7 @@ def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
     held = max(score, 0) if ceilings(host) else score  # none below 0 without CAP_SYS_RESOURCE
     assert (seen.cpu_weight, seen.oom_score_adj) == (shares, held)
     assert seen.pod is not None
-    assert seen.pod["kubelet's oom_score_adj"] == score
+    assert seen.pod.kubelet_oom_score_adj == score
     assert (seen.cpu_quota, seen.memory_bytes) == (limits.cpu_quota, limits.memory_bytes)
     above = Path(f"/sys/fs/cgroup/cpu{own}").parent
     assert (above / "cpu.shares").read_text().strip() == str(shares)

@@ -46,18 +46,19 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
     wanted = rlimits(instance.task.limits, ceilings(host))["nofile"]
     assert seen.limits["Max open files"] == f"{wanted.soft} {wanted.hard}"
     assert seen.guest is not None
-    assert seen.guest["cpus"] == "0"
-    assert seen.guest["mounts"]["/data"].startswith("ext4 25")
+    assert seen.guest.cpus == "0"
+    assert seen.guest.mounts["/data"].startswith("ext4 25")
     assert seen.mounts["/data"].startswith("ext4 ")
     assert seen.binary_digest == sha256(host, instance.task.image.rootfs)
     around = {"HOME": "/data", "HOSTNAME": instance.task.name}
     assert seen.environment == {**environment(instance.task), **around}
-    assert instance.emulated is (seen.guest["accelerator"] == "tcg")
-    assert seen.guest["clock"]["from_ns"] <= seen.guest["clock"]["to_ns"] <= time.monotonic_ns()
+    assert instance.emulated is (seen.guest.accelerator == "tcg")
+    assert seen.guest.clock is not None
+    assert seen.guest.clock.from_ns <= seen.guest.clock.to_ns <= time.monotonic_ns()
     vm.stop(instance)
     assert not alive(host, instance.process)
     raw = Path(f"{instance.task.output.stderr}.guest.jsonl").read_bytes()
-    samples = counted(raw, seen.guest["clock"])
+    samples = counted(raw, seen.guest.clock)
     assert min(samples["from_ns"].to_list()) >= began_ns
     assert max(samples["to_ns"].to_list()) <= time.monotonic_ns()
     charged = samples.filter((pl.col("quantity") == "memory_bytes") & (pl.col("subject") == "sut"))["value"]

@@ -30,19 +30,21 @@ def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
     assert answer_of(instance) == b"answered\n"
     seen = boxed.observe(instance)
     assert seen.guest is not None
-    assert seen.guest["container"]["root"] == "overlay"
-    assert seen.guest["container"]["network"] == "host"
-    assert seen.guest["container"]["runtime"].startswith("crun ")
+    container = seen.guest.container
+    assert container is not None
+    assert container.root == "overlay"
+    assert container.network == "host"
+    assert (container.runtime or "").startswith("crun ")
     assert seen.memory_bytes == 96 << 20
     wanted = rlimits(instance.task.limits, ceilings(host))["nofile"]
     assert seen.limits["Max open files"] == f"{wanted.soft} {wanted.hard}"
     assert seen.seccomp == "2"
-    assert seen.guest["mounts"]["/data"].startswith("ext4 25")
+    assert seen.guest.mounts["/data"].startswith("ext4 25")
     assert seen.mounts["/data"].startswith("ext4 ")
     assert seen.binary_digest == sha256(host, instance.task.image.rootfs)
     around = {"HOME": "/data", "HOSTNAME": instance.task.name}
     assert seen.environment == {**environment(instance.task), **around}
-    assert instance.emulated is (seen.guest["accelerator"] == "tcg")
+    assert instance.emulated is (seen.guest.accelerator == "tcg")
     script = "id -u; id -g; cat; cat /data/seed; echo $FROM_IMAGE $HOME; hostname; touch /x 2>&1; ls /data"
     done = boxed.exec(instance, ["sh", "-c", script], timeout_s=LONG_S, stdin=b"in ")
     assert done.code == 0, done.stderr

@@ -111,9 +111,9 @@ def test_cache_mode_engine_and_pins_are_in_force(
     assert answer_of(instance) == b"answered\n"
     seen = vm.observe(instance)
     assert seen.guest is not None
-    assert (seen.guest["disk_cache"], seen.guest["disk_aio"]) == (cache, aio)
-    assert seen.guest["cpu_threads"] == ["0", "1"]
-    assert seen.guest["cpus"] == "0-1"
+    assert (seen.guest.disk_cache, seen.guest.disk_aio) == (cache, aio)
+    assert seen.guest.cpu_threads == ("0", "1")
+    assert seen.guest.cpus == "0-1"
     inside = vm.exec(instance, ["cat", "/sys/block/vdb/queue/write_cache"], timeout_s=LONG_S)
     assert inside.stdout.strip() == write_cache
     disk = f"{instance.task.binds[0].source}.disk"

@@ -66,7 +66,7 @@ def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
             assert data_mount.mismatch(seen.mounts["/data"]) is None
             assert seen.mounts["/data"].split()[0] == FSTYPES.get(name, data_mount.fstype)
             assert seen.guest is not None
-            inside, outside = seen.guest["mounts"]["/data"], seen.guest["disk_files"]["/data"]
+            inside, outside = seen.guest.mounts["/data"], seen.guest.disk_files["/data"]
             if data_mount.layer is None:
                 assert (inside.split()[0], outside) == ("ext4", seen.mounts["/data"])
             else:

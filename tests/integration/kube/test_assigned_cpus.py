@@ -49,7 +49,7 @@ def test_a_guaranteed_pod_has_a_cpu_that_no_other_pod_has(
     other = started(make_task("sleep", "1000", limits=Limits(memory_bytes=64 << 20)))
     seen = pods.observe(own)
     assert seen.pod is not None
-    assert (seen.pod["qos"], seen.pod["cpu manager"]) == ("guaranteed", "static")
+    assert (seen.pod.qos, seen.pod.cpu_manager) == ("guaranteed", "static")
     assert seen.cpu_quota is None  # a CPU of its own takes none (kubelet since 1.33)
     deadline = time.monotonic() + 60  # kubelet takes the others' CPUs away once in 10 s
     while (seen.cpus_allowed, pods.observe(other).cpus_allowed) != ("1", "0"):
@@ -67,5 +67,5 @@ def test_a_pod_that_asks_for_part_of_a_cpu_is_given_none_of_its_own(
     limits = Limits(cpu_quota=0.5, memory_bytes=64 << 20)
     seen = pods.observe(started(make_task("sleep", "1000", limits=limits, pod=OWN)))
     assert seen.pod is not None
-    assert seen.pod["qos"] == "guaranteed"
+    assert seen.pod.qos == "guaranteed"
     assert (seen.cpus_allowed, seen.cpu_quota) == ("0-1", 0.5)

@@ -58,7 +58,7 @@ def test_a_pod_runs_the_tasks_program_with_its_user_words_variables_and_binds(
     assert seen.limits["Max open files"] == "1000 1000"
     assert seen.cpus_allowed == "1"
     assert seen.pod is not None
-    assert seen.pod["qos"] == "best-effort"
+    assert seen.pod.qos == "best-effort"
     assert seen.environment is not None
     assert seen.environment["MINE"] == "1"
     assert any("kubepods" in path and "besteffort" in path for path in seen.cgroups.values())
@@ -155,7 +155,7 @@ def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
 ) -> None:
     seen = pods.observe(started(make_task("sleep", "1000", limits=limits, pod=setting)))
     assert seen.pod is not None
-    assert seen.pod["qos"] == qos
+    assert seen.pod.qos == qos
     assert (seen.cpu_quota, seen.memory_bytes) == (limits.cpu_quota, limits.memory_bytes)
     if score is not None:
         assert seen.oom_score_adj == (max(score, 0) if ceilings(host) else score)

@@ -11,14 +11,12 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.deployments import Endpoint
+from tare.record.made_by import PodFacts
 from tare.record.measurement import Measurement, as_stored
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.run_record import RunRecord
 
-UNTYPED = {
-    "RunRecord": {"settings"},
-    "Observation": {"containerd", "guest", "pod"},
-}  # fmt: skip
+UNTYPED = {"RunRecord": {"settings"}}
 """Type of a record → its parts that cross the stages as `Mapping[str, Any]`."""
 
 
@@ -89,3 +87,19 @@ def test_what_a_monitor_of_a_plug_in_says_of_itself_stays() -> None:
     assert record.monitors is not None
     assert (record.monitors["eye"].samples, record.monitors["ear"].absent) == (3, "it is deaf")
     assert record.model_dump(mode="json")["monitors"] == tree["monitors"]
+
+
+def test_facts_of_a_pod_by_their_earlier_names_are_read() -> None:
+    tree = synthetic.record(1, "bridge", 1900.0).model_dump(mode="json")
+    earlier = {
+        "held by the sandbox": "ipc",
+        "kubelet's oom_score_adj": -997,
+        "cpu manager": "none",
+        "storage class": "x",
+    }
+    tree["parity"]["sut"] = {"pod": {**earlier, "qos": "burstable"}}
+    seen = read(tree).parity.sut
+    assert seen is not None
+    assert seen.pod == PodFacts(
+        "ipc", qos="burstable", kubelet_oom_score_adj=-997, cpu_manager="none", storage_class="x"
+    )

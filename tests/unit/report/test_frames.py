@@ -24,6 +24,7 @@ from tare.analyze import guest
 from tare.analyze.metrics import METRICS
 from tare.cli import app
 from tare.errors import StoreError, StudyError
+from tare.record.made_by import GuestClock, GuestFacts
 from tare.record.observation import Observation, Parity
 from tare.record.run_record import Phase
 from tare.report.frames import estimates, observations, samples
@@ -99,8 +100,8 @@ def test_what_a_virtual_machine_counted_of_itself_is_beside_the_trace_in_every_s
     began_s = next(each.monotonic_s or 0.0 for each in first.phases if each.phase is Phase.MEASURE)
     # The second line, at an uptime of 13.17 s, is of the third second of measuring.
     at_ns = round((began_s + 2.0) * 1e9)
-    clock = {"uptime_s": 13.17, "from_ns": at_ns, "to_ns": at_ns}
-    seen = Parity(sut=Observation(guest={"clock": clock}))
+    clock = GuestClock(13.17, at_ns, at_ns)
+    seen = Parity(sut=Observation(guest=GuestFacts(clock=clock)))
     inside = first.model_copy(update={"parity": seen, "emulated": ("sut",)})
     stage = later.model_copy(update={"parity": seen, "continues": first.run_id, "attempt": first.attempt})
     for run in (inside, stage):

@@ -35,6 +35,7 @@ from tare.deployments.pod import cni
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.record.made_by import ContainerdFacts
 from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
@@ -148,9 +149,9 @@ class Containerd:
         return Client(self._host, find_socket(self._host))
 
     @cached_property
-    def _versions(self) -> Mapping[str, str | None]:
-        told = self._host.run(["runc", "--version"], timeout_s=_CALL_S, check=False).text.splitlines()
-        return {"containerd": self._client.version(), "runtime": told[0] if told else None}
+    def _runtime(self) -> str | None:
+        printed = self._host.run(["runc", "--version"], timeout_s=_CALL_S, check=False).text.splitlines()
+        return printed[0] if printed else None
 
     def _ident(self, task: Task) -> str:
         return f"{task.name}@{self._client.socket}"
@@ -222,7 +223,7 @@ class Containerd:
             time.sleep(_POLL_S)
         raise TimedOut(f"{task.name} cannot be started: containerd did not start it within {_START_S:g} s")
 
-    def _facts(self, instance: Instance) -> dict[str, Any]:
+    def _facts(self, instance: Instance) -> ContainerdFacts:
         """Facts from the command line of the task's parent, the shim: its containerd and namespace."""
         stat = self._host.read(f"/proc/{instance.process.pid}/stat")
         shim = int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0
@@ -230,20 +231,21 @@ class Containerd:
         held = {
             words[at].lstrip("-"): words[at + 1] for at in range(1, len(words) - 1) if words[at].startswith("-")
         }
-        return {
-            "shim": Path(words[0]).name or None,
-            "namespace": held.get("namespace"),
-            "socket": held.get("address"),
-            "snapshotter": SNAPSHOTTER,
-            **self._versions,
-            **self._attached(instance),
-        }
+        return ContainerdFacts(
+            shim=Path(words[0]).name or None,
+            namespace=held.get("namespace"),
+            socket=held.get("address"),
+            snapshotter=SNAPSHOTTER,
+            containerd=self._client.version(),
+            runtime=self._runtime,
+            interface=self._interface(instance),
+        )
 
-    def _attached(self, instance: Instance) -> dict[str, str]:
-        """Kind of interface that CNI put into the task's own network namespace; empty for other networks."""
+    def _interface(self, instance: Instance) -> str | None:
+        """Kind of interface that CNI put into the task's own network namespace; `None` for other networks."""
         if instance.task.network is not NetworkKind.BRIDGE:
-            return {}
-        return {"interface": cni.interface_kind(self._host, f"/proc/{instance.process.pid}/ns/net")}
+            return None
+        return cni.interface_kind(self._host, f"/proc/{instance.process.pid}/ns/net")
 
     def _remove(self, task: Task) -> None:
         """Remove container, supervisor and directory, and the run's control group with its last task."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import POD, Endpoint, Instance, Task
 from tare.deployments.bare.bare import LAUNCHER
@@ -30,6 +30,7 @@ from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, why_
 from tare.deployments.observe import observe, parse_status
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EngineSilent, PodLost, RunFailed, TareError, TimedOut
+from tare.record.made_by import PodFacts
 from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
@@ -286,23 +287,23 @@ class ClusterPod:
             mount = self._cgroups.mount_of("cpuset")
             self._host.put(task.limits.cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
 
-    def _facts(self, instance: Instance) -> dict[str, Any]:
+    def _facts(self, instance: Instance) -> PodFacts:
         pod, node = self._pods.get(instance.task.name) or {}, self._node
         qos = qos_of(pod)
-        return {
-            "qos": None if qos is None else qos.value,
-            "node": node.name,
-            "kubelet": node.kubelet,
-            "runtime": node.runtime,
-            "cpu manager": node.cpu_manager,
-            **self._classes(instance.task),
-        }
+        return PodFacts(
+            qos=None if qos is None else qos.value,
+            node=node.name,
+            kubelet=node.kubelet,
+            runtime=node.runtime,
+            cpu_manager=node.cpu_manager,
+            storage_class=self._classes(instance.task),
+        )
 
-    def _classes(self, task: Task) -> dict[str, str]:
-        """Storage classes of the volumes that the task claims; empty if it claims none."""
+    def _classes(self, task: Task) -> str | None:
+        """Storage classes of the volumes that the task claims; `None` if it claims none."""
         claims = Claims(self._cluster, self._namespace) if task.claims else None
         seen = [] if claims is None else [claims.storage_class_of(each.name) or "unknown" for each in task.claims]
-        return {"storage class": ", ".join(seen)} if seen else {}
+        return ", ".join(seen) or None
 
     def _pod_at_end(self, task: Task, pod: Tree) -> Tree:
         """Wait until kubelet has reported the pod's end; return the latest pod, even if that takes too long."""

@@ -28,6 +28,7 @@ from tare.deployments.pod.services import Service, cluster_ip_of
 from tare.deployments.rlimits import ceilings
 from tare.deployments.vm.network import remove_link
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.record.made_by import PodFacts
 from tare.sites import Host, Process
 from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
@@ -59,7 +60,7 @@ class Made:
     address: str | None
     published: Endpoint | None
     groups: PodGroups | None
-    facts: Mapping[str, Any]
+    facts: PodFacts
 
 
 @dataclass
@@ -78,29 +79,32 @@ class Pods:
         groups = self._groups(task, setting)
         sandbox = self._sandbox(task, bridge, groups)
         pid = int(sandbox.attrs["State"]["Pid"])
-        facts: dict[str, Any] = {"qos": None if setting.qos is None else setting.qos.value}
+        facts = PodFacts(qos=None if setting.qos is None else setting.qos.value)
         if groups is not None:
-            facts["kubelet's oom_score_adj"] = groups.oom_score_adj
+            facts = replace(facts, kubelet_oom_score_adj=groups.oom_score_adj)
             groups = replace(groups, oom_score_adj=self._score(groups.oom_score_adj))
         address = next((seen["IPAddress"] for seen in _networks(sandbox) if seen.get("IPAddress")), None)
         published = None
         if task.network in POD_NETWORKS:
             attached = self._attach(task, setting, pid)
-            address, published = attached.address, self._publish(task, setting, attached, facts)
-            facts["interface"] = cni.interface_kind(self.host, f"/proc/{pid}/ns/net")
+            address, (published, rules_in_force) = attached.address, self._publish(task, setting, attached)
+            if rules_in_force is not None:
+                by, services, count = rules_in_force.by, rules_in_force.services, rules_in_force.rules
+                facts = replace(facts, proxy=by, services=services, rules=count)
+            facts = replace(facts, interface=cni.interface_kind(self.host, f"/proc/{pid}/ns/net"))
         made = Made(str(sandbox.id), pid, address, published, groups, facts)
         self.made[task.name] = made
         return made
 
-    def observe(self, instance: Instance) -> Mapping[str, Any]:
+    def observe(self, instance: Instance) -> PodFacts | None:
         """Read the namespaces shared with the sandbox, and add the facts read when the pod was made."""
         made = self.made.get(instance.task.name)
         if made is None:
-            return {}
+            return None
         own, theirs = (namespaces_of(self.host, pid) for pid in (instance.process.pid, made.pid))
         host = namespaces_of(self.host, "self")
         held = [kind for kind, inode in own.items() if theirs.get(kind) == inode and host.get(kind) != inode]
-        return {"held by the sandbox": ",".join(sorted(held)), **made.facts}
+        return replace(made.facts, held_by_sandbox=",".join(sorted(held)))
 
     def remove(self, task: Task) -> None:
         """Remove everything of a task's pod; safe if nothing or only a part was made.
@@ -194,13 +198,13 @@ class Pods:
         return attached
 
     def _publish(
-        self, task: Task, setting: PodSetting, attached: cni.Attachment, facts: dict[str, Any]
-    ) -> Endpoint | None:
-        """Publish the task's port; return the address for clients if it is not the pod's own."""
+        self, task: Task, setting: PodSetting, attached: cni.Attachment
+    ) -> tuple[Endpoint | None, rules.InForce | None]:
+        """Publish the task's port; return the address for clients if not the pod's own, and Services' rules."""
         if task.network is NetworkKind.HOST_PORT:
-            return Endpoint(attached.gateway, task.port)
+            return Endpoint(attached.gateway, task.port), None
         if task.network not in SERVICE_NETWORKS:
-            return None
+            return None, None
         block = _block(self.host, task.name)
         wanted = task.network is NetworkKind.NODE_PORT
         service = Service(
@@ -220,10 +224,9 @@ class Pods:
             raise RunFailed(
                 f"{setting.services} Services should be in the kernel's rules; it has {in_force.services}"
             )
-        facts |= {"proxy": in_force.by, "services": in_force.services, "rules": in_force.rules}
         if wanted:
-            return Endpoint(attached.gateway, service.node_port)
-        return Endpoint(service.cluster_ip, task.port)
+            return Endpoint(attached.gateway, service.node_port), in_force
+        return Endpoint(service.cluster_ip, task.port), in_force
 
     def _score(self, wanted: int) -> int:
         """Score that may be set: without CAP_SYS_RESOURCE not below 0.

@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.deployments import Instance
 from tare.errors import RunFailed, TimedOut
+from tare.record.made_by import GuestClock
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.reading import ending
 
@@ -167,14 +168,14 @@ class GuestHost(Host):
             tuple(argv), int(answer["code"]), bytes.fromhex(answer["stdout"]), bytes.fromhex(answer["stderr"])
         )
 
-    def clock(self) -> Mapping[str, float] | None:
-        """`uptime_s` of the machine, read between `from_ns` and `to_ns` of the host's CLOCK_MONOTONIC."""
+    def clock(self) -> GuestClock | None:
+        """Uptime of the machine on the host's CLOCK_MONOTONIC."""
         answer = self._answer({"verb": "read", "path": "/proc/uptime"}, _READ_S)
         content = answer["ok"]["content"]
         if content is None:
             return None
         uptime_s = float(bytes.fromhex(content).split()[0])
-        return {"uptime_s": uptime_s, "from_ns": answer["asked_ns"], "to_ns": answer["answered_ns"]}
+        return GuestClock(uptime_s, answer["asked_ns"], answer["answered_ns"])
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Send one request. Raises `RunFailed` with the machine's error, or if the machine has ended."""

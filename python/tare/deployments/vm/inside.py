@@ -13,6 +13,7 @@ from tare.deployments.vm.command import Disk
 from tare.deployments.vm.guest import GuestHost
 from tare.deployments.vm.kernel import Kernel, kernel_of
 from tare.errors import RunFailed
+from tare.record.made_by import GuestContainer
 from tare.sites import Host
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Ledger
@@ -41,8 +42,8 @@ class Inside(Protocol):
         """
         ...
 
-    def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
-        """Facts about the task's surroundings inside. Raises `RunFailed` if they contradict the deployment."""
+    def container(self, guest: GuestHost, pid: int) -> GuestContainer | None:
+        """The task's container in the machine. Raises `RunFailed` if what is seen contradicts the deployment."""
         ...
 
 
@@ -77,7 +78,6 @@ class Plain:
             }
         }
 
-    def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
-        """No facts beyond those of any task."""
+    def container(self, guest: GuestHost, pid: int) -> None:
+        """There is none."""
         del guest, pid
-        return {}

@@ -29,6 +29,7 @@ from tare.deployments.vm.kernel import Kernel
 from tare.deployments.vm.network import Attachment, attach, detach
 from tare.deployments.vm.qemu import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
+from tare.record.made_by import GuestFacts
 from tare.record.observation import Observation
 from tare.requirements import Requirement
 from tare.requirements.rights import ROOT
@@ -147,20 +148,20 @@ class Vm:
             disk_iops=outside.disk_iops,
             namespaces=outside.namespaces,
             mounts={**files, **{layer.target: inside.mounts[layer.target] for layer in instance.task.layers}},
-            guest={
-                "accelerator": self._verdict.accelerator.value,
-                "why_not_kvm": self._verdict.why,
-                "kernel": self._kernel.version,
-                "clock": guest.clock(),
-                "cpus": _cpus_online(guest),
-                "memory_bytes": _memory(guest),
-                "mounts": dict(inside.mounts),
-                "disk_files": files,
-                "disk_cache": disk_cache(host, scratch, [f"disk{n}" for n in range(len(copied))]),
-                "disk_aio": disk_aio(host, process.pid),
-                "cpu_threads": cpus_of(host, process.pid, cpu_threads(host, scratch)),
-                **self._inside.facts(guest, instance.guest.pid),
-            },
+            guest=GuestFacts(
+                accelerator=self._verdict.accelerator.value,
+                why_not_kvm=self._verdict.why,
+                kernel=self._kernel.version,
+                clock=guest.clock(),
+                cpus=_cpus_online(guest),
+                memory_bytes=_memory(guest),
+                mounts=dict(inside.mounts),
+                disk_files=files,
+                disk_cache=disk_cache(host, scratch, [f"disk{n}" for n in range(len(copied))]),
+                disk_aio=disk_aio(host, process.pid),
+                cpu_threads=tuple(cpus_of(host, process.pid, cpu_threads(host, scratch))),
+                container=self._inside.container(guest, instance.guest.pid),
+            ),
         )
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from tare.deployments.vm.runtime import Runtime, profile_of, runtime_of
 from tare.deployments.vm.vm import Vm
 from tare.deployments.vm_container.oci_config import CAPABILITIES, CGROUP, oci_config, seccomp_of
 from tare.errors import RunFailed
+from tare.record.made_by import GuestContainer
 from tare.sites import Host
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Ledger
@@ -88,7 +89,7 @@ class Contained:
         config = oci_config(task, places, own, rlimits(task.limits, ceilings(self.host)), seccomp)
         return {"container": {"config": config, "user": user(task), "layer": layer_of(task, disks)}}
 
-    def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
+    def container(self, guest: GuestHost, pid: int) -> GuestContainer:
         """Read the container's facts from the guest's kernel.
 
         Raises `RunFailed` if the task is not in a container.
@@ -99,7 +100,7 @@ class Contained:
             (guest.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace"),
             mountinfo_of(guest, pid),
         )
-        return {"container": {"runtime": f"crun {self._runtime.version}", **container_facts(seen)}}
+        return replace(container_facts(seen), runtime=f"crun {self._runtime.version}")
 
 
 def layer_of(task: Task, disks: Sequence[Disk]) -> dict[str, Any] | None:
@@ -124,7 +125,7 @@ class Seen:
     mountinfo: str
 
 
-def container_facts(seen: Seen) -> dict[str, Any]:
+def container_facts(seen: Seen) -> GuestContainer:
     """Facts that show that the task is in a container. Raises `RunFailed` with those that are missing."""
     shared = [kind for kind in _APART if seen.own.get(kind) in (None, seen.machine.get(kind))]
     root = covering(parse_mountinfo(seen.mountinfo), "/")
@@ -137,7 +138,7 @@ def container_facts(seen: Seen) -> dict[str, Any]:
     if wrong:
         raise RunFailed(f"in the virtual machine the task is in no container: {'; '.join(wrong)}")
     network = "host" if seen.own.get("net") == seen.machine.get("net") else "own"
-    return {"namespaces": list(_APART), "root": "overlay", "cgroup": cgroup, "network": network}
+    return GuestContainer(namespaces=tuple(_APART), root="overlay", cgroup=cgroup, network=network)
 
 
 def release_of(version: str) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ def _traced(store: Store, run: RunRecord, zero_s: float | None, every_s: float) 
 
 def _inside(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
     """Counters inside the SUT's virtual machine; a later stage uses the file of the first stage."""
-    clock = run.parity.sut and run.parity.sut.guest and run.parity.sut.guest.get("clock")
+    clock = run.parity.sut and run.parity.sut.guest and run.parity.sut.guest.clock
     if zero_s is None or clock is None:
         return
     known = {(each.run_id, each.attempt): each for each in (store.records() if run.continues else ())}

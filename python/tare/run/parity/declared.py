@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from tare.deployments import CONTAINERD, POD
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.defaults import cpu_shares
+from tare.record.made_by import ContainerdFacts
 from tare.record.measurement import Encryption
 from tare.record.network_path import Hop, NetworkPath
 from tare.record.observation import Observation, Parity
@@ -181,15 +182,15 @@ def _sysctls(placement: Placement, seen: Mapping[str, str] | None) -> Iterator[s
 
 def _by_containerd(placement: Placement, seen: Observation) -> Iterator[str]:
     """Check the containerd namespace, which the command line of the program's shim names."""
-    facts = seen.containerd or {}
-    if placement.deployment == CONTAINERD and facts.get("namespace") != NAMESPACE:
-        holder = f"{facts.get('shim') or 'no shim'}, namespace {facts.get('namespace') or 'unknown'}"
+    facts = seen.containerd or ContainerdFacts()
+    if placement.deployment == CONTAINERD and facts.namespace != NAMESPACE:
+        holder = f"{facts.shim or 'no shim'}, namespace {facts.namespace or 'unknown'}"
         yield f"containerd: a container in its namespace {NAMESPACE} declared, held by {holder}"
 
 
 def _kubelets(seen: Observation) -> Iterator[str]:
     """Check that a cluster's pod is in kubelet's control groups, below those of its QoS class."""
-    qos = (seen.pod or {}).get("qos")
+    qos = seen.pod and seen.pod.qos
     wanted = "" if qos == Qos.GUARANTEED else str(qos or "").replace("-", "")
     if not any(_KUBEPODS.search(path) and wanted in path for path in seen.cgroups.values()):
         where = parent_cgroup(seen.cgroups)
@@ -214,14 +215,14 @@ def _confinement(placement: Placement, seen: Observation) -> Iterator[str]:
 
 def _machine(settings: ArmSettings, seen: Observation | None) -> Iterator[str]:
     inside = seen and seen.guest
-    if settings.sut.vm is None or not isinstance(inside, Mapping):
+    if settings.sut.vm is None or inside is None:
         return
-    pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
-    for key, (name, observed) in pairs.items():
-        wanted, actual = getattr(settings.sut.vm, key), inside.get(observed)
+    asked = settings.sut.vm
+    pairs = (("disk cache", asked.cache, inside.disk_cache), ("disk I/O engine", asked.aio, inside.disk_aio))
+    for name, wanted, actual in pairs:
         if actual != wanted:  # `None` for disks that differ or could not be read
             yield f"SUT: {name}: {wanted} declared, {actual or 'none for all of its disks'} in force"
-    threads = inside.get("cpu_threads") or [None]
+    threads = inside.cpu_threads or (None,)
     pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
     if settings.sut.vm.pin and not pinned:
         cpu_sets = " and ".join(cpus or "unknown ones" for cpus in threads)
@@ -231,22 +232,22 @@ def _machine(settings: ArmSettings, seen: Observation | None) -> Iterator[str]:
 def _pod(settings: ArmSettings, seen: Observation | None) -> Iterator[str]:
     """Check namespaces, rules and control groups of a pod, as the kernel has them."""
     spec, pod = settings.sut.pod, seen and seen.pod
-    if spec is None or not isinstance(pod, Mapping):
+    if spec is None or pod is None:
         return
     network = settings.sut.network
     if settings.sut.deployment == POD:
-        if spec.qos is not None and pod.get("qos") != spec.qos:
-            yield f"SUT: class {spec.qos.value} declared, the cluster gave it {pod.get('qos') or 'none'}"
+        if spec.qos is not None and pod.qos != spec.qos:
+            yield f"SUT: class {spec.qos.value} declared, the cluster gave it {pod.qos or 'none'}"
         return
-    held = set((pod.get("held by the sandbox") or "").split(","))
+    held = set((pod.held_by_sandbox or "").split(","))
     wanted = {"ipc"} if network is NetworkKind.HOST else {"ipc", "net"}
     if not wanted <= held:
-        yield f"SUT: a pod declared, but its sandbox holds {pod.get('held by the sandbox') or 'no namespace'} of it"
+        yield f"SUT: a pod declared, but its sandbox holds {pod.held_by_sandbox or 'no namespace'} of it"
     kind = {"bridge": "veth"}.get(spec.cni, spec.cni)
-    if network in POD_NETWORKS and pod.get("interface") != kind:
-        yield f"SUT: cni {spec.cni} declared (an interface of kind {kind}), {pod.get('interface')} in force"
-    if network in SERVICE_NETWORKS and pod.get("services") != spec.services:
-        yield f"SUT: {spec.services} Services declared, {pod.get('services')} in the kernel's rules"
+    if network in POD_NETWORKS and pod.interface != kind:
+        yield f"SUT: cni {spec.cni} declared (an interface of kind {kind}), {pod.interface} in force"
+    if network in SERVICE_NETWORKS and pod.services != spec.services:
+        yield f"SUT: {spec.services} Services declared, {pod.services} in the kernel's rules"
     if spec.qos is None:
         return
     place = "/kubepods/" if spec.qos is Qos.GUARANTEED else f"/kubepods/{spec.qos.value.replace('-', '')}/"

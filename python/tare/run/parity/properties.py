@@ -16,6 +16,7 @@ from tare.deployments.cgroup.hierarchy import limited
 from tare.record.between import Route
 from tare.record.host_facts import HostFacts
 from tare.record.image_facts import ImageFacts
+from tare.record.made_by import GuestFacts, known
 from tare.record.node import NodeFacts
 from tare.record.observation import Observation
 from tare.record.run_record import RunRecord
@@ -48,15 +49,15 @@ LATER = (*(f": {each.name}" for each in SURROUNDINGS), ": capabilities", ": no n
 """Name endings of properties that records from before 0.2 lack."""
 _RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
 _POD = {
-    "held by the sandbox": ("pod.sandbox", "network"),
+    "held_by_sandbox": ("pod.sandbox", "network"),
     "interface": ("pod.cni", "network"),
     "proxy": ("pod.proxy", "network"),
     "services": ("pod.services", "network"),
     "rules": ("pod.services", "pod.proxy", "network"),
     "qos": ("deployment", "pod.qos"),
-    "storage class": ("deployment", "storage.kind", "storage.storage_class"),
-    **dict.fromkeys(("node", "kubelet", "runtime", "cpu manager"), ("deployment",)),
-    "kubelet's oom_score_adj": ("pod.qos", "pod.memory_request"),
+    "storage_class": ("deployment", "storage.kind", "storage.storage_class"),
+    **dict.fromkeys(("node", "kubelet", "runtime", "cpu_manager"), ("deployment",)),
+    "kubelet_oom_score_adj": ("pod.qos", "pod.memory_request"),
 }
 """Compared properties of two pods, and the keys that vary them; `_POD_KEYS` vary whether there is a pod."""
 _POD_KEYS = ("pod.sandbox", "pod.cni", "pod.proxy", "pod.services", "pod.qos")
@@ -169,9 +170,8 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield from _environment(seen, one)
     if side == "sut" and record.between is None:  # else hosts may swap, each with settings of its own
         yield from _network_settings(seen, one)
-    for name, value in (seen.guest or {}).items():
-        if name in _GUEST:
-            yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
+    if seen.guest is not None:
+        yield from _machine(seen.guest, one)
     for target, mount in seen.mounts.items():
         if target != SOCKET_DIR:  # the path tells whether it is used
             yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
@@ -190,15 +190,17 @@ def _network_settings(seen: Observation, one: Callable[..., Reading]) -> Iterato
 
 def _made_by(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:
     """Yield what surrounds a container that containerd or a cluster made, or that is in a pod."""
-    for name, value in (seen.containerd or {}).items():
+    for name, value in known(seen.containerd).items() if seen.containerd else ():
         yield one(f"containerd: {name}", value, "deployment", *(["network"] if name == "interface" else []))
-    for name, value in _of_pod(seen).items():
-        yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
+    for name, value in known(seen.pod).items() if seen.pod else ():  # without a QoS class, none is compared
+        yield one(f"pod: {name.replace('_', ' ')}", value, *_POD[name])
 
 
-def _of_pod(seen: Observation) -> Mapping[str, Any]:
-    """Return the known facts of the pod; without a QoS class, none is compared."""
-    return {name: value for name, value in (seen.pod or {}).items() if value is not None}
+def _machine(seen: GuestFacts, one: Callable[..., Reading]) -> Iterator[Reading]:
+    for name, keys in _GUEST.items():
+        value = known(seen.container) if name == "container" and seen.container else getattr(seen, name)
+        if value is not None or name != "container":
+            yield one(f"virtual machine: {name}", value, "deployment", *keys)
 
 
 def _confinement(seen: Observation, one: Callable[..., Reading]) -> Iterator[Reading]:

@@ -22,6 +22,7 @@ from tare.deployments.pod.cni import DIRECTORIES
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
+from tare.record.made_by import ContainerdFacts
 from tare.requirements import HostPlan, Use
 from tare.sites import Completed, Host, Output
 from tare.sites.fake import FakeHost
@@ -321,14 +322,14 @@ def test_the_shims_command_line_tells_whose_container_it_is(bench: Bench) -> Non
     instance = bench.deployment.start(a_task())
     stat = f"/proc/{instance.process.pid}/stat"
     bench.host.files[stat] = bench.host.files[stat].replace(b") S 0", b") S 77")
-    assert bench.deployment._facts(instance) == {
-        "shim": "containerd-shim-runc-v2",
-        "namespace": "tare",
-        "socket": "/run/c.sock",
-        "snapshotter": "overlayfs",
-        "containerd": "1.6.20",
-        "runtime": "runc version 1.1.5",
-    }
+    assert bench.deployment._facts(instance) == ContainerdFacts(
+        shim="containerd-shim-runc-v2",
+        namespace="tare",
+        socket="/run/c.sock",
+        snapshotter="overlayfs",
+        containerd="1.6.20",
+        runtime="runc version 1.1.5",
+    )
 
 
 def test_what_a_killed_tare_left_is_swept_container_mount_and_snapshot(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tare.deployments import Instance, Limits, PodSetting
 from tare.deployments.kube import cluster_pod
 from tare.deployments.kube.cluster_pod import ClusterPod
 from tare.errors import PodLost, RunFailed, TimedOut
+from tare.record.made_by import PodFacts
 from tare.run.attempt.death import death_of
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -312,10 +313,10 @@ def test_stopping_twice_is_no_error(bench: Bench) -> None:
 def test_what_the_cluster_gave_a_pod_is_observed(bench: Bench) -> None:
     instance = started(bench)
     seen = bench.deployment.observe(instance).pod
-    assert seen == {
-        "qos": "burstable",
-        "node": "node-1",
-        "kubelet": "v1.34.4",
-        "runtime": "containerd://1.6.20~ds1",
-        "cpu manager": "none",
-    }
+    assert seen == PodFacts(
+        qos="burstable",
+        node="node-1",
+        kubelet="v1.34.4",
+        runtime="containerd://1.6.20~ds1",
+        cpu_manager="none",
+    )

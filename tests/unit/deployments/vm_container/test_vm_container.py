@@ -162,8 +162,8 @@ CGROUP = "0::/task/container\n"
 
 def test_a_container_is_known_by_namespaces_root_and_control_group() -> None:
     verdict = container_facts(Seen(OWN, MACHINE, CGROUP, OVERLAY))
-    assert (verdict["root"], verdict["cgroup"], verdict["network"]) == ("overlay", "/task/container", "host")
-    assert verdict["namespaces"] == ["cgroup", "ipc", "mnt", "pid", "uts"]
+    assert (verdict.root, verdict.cgroup, verdict.network) == ("overlay", "/task/container", "host")
+    assert verdict.namespaces == ("cgroup", "ipc", "mnt", "pid", "uts")
 
 
 @pytest.mark.parametrize(

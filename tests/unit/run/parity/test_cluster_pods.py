@@ -15,7 +15,7 @@ from tare.study.values import NetworkKind, Qos
 
 UID = "0123abcd-0000-1111-2222-0123456789ab"
 FACTS = {
-    "qos": "burstable", "node": "n", "kubelet": "v1.34.4", "runtime": "containerd://1.6.20", "cpu manager": "none",
+    "qos": "burstable", "node": "n", "kubelet": "v1.34.4", "runtime": "containerd://1.6.20", "cpu_manager": "none",
 }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_variables_of_the_clusters_own_service_are_no_difference() -> None:
 def test_two_pods_of_one_arm_have_the_same_cluster_around_them(fact: str) -> None:
     one, other = run_of("bridge", "pod", **of_kubelet()), run_of("bridge", "pod", **of_kubelet(**{fact: "another"}))
     (unlike,) = differences(study(), one, other)
-    assert unlike.name == f"SUT: pod: {fact}"
+    assert unlike.name == f"SUT: pod: {fact.replace('_', ' ')}"
 
 
 @pytest.mark.parametrize(

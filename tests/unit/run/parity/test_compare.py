@@ -9,7 +9,7 @@ import pytest
 
 from tare.errors import NotComparable
 from tare.record.network_path import Hop, NetworkPath
-from tare.record.observation import Observation, Parity
+from tare.record.observation import Parity
 from tare.record.run_record import Outcome, RunRecord
 from tare.run.events import RunEnded
 from tare.run.execute import execute
@@ -68,7 +68,7 @@ def observation(**changes: Any) -> dict[str, Any]:
 
 
 def parity(**changes: Any) -> Parity:
-    return Parity(sut=Observation(**observation(**changes)), client=Observation(**observation()))
+    return Parity.model_validate({"sut": observation(**changes), "client": observation()})
 
 
 def record(arm: str, *, sut: Mapping[str, Any] | None = None, ok: bool = True, **changes: Any) -> RunRecord:

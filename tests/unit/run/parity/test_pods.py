@@ -14,7 +14,7 @@ from tare.study.model import LimitsSpec, PodSpec
 from tare.study.values import POD_NETWORKS, ROOTLESS_NETWORKS, NetworkKind, Qos
 
 SERVED: dict[str, Any] = {
-    "held by the sandbox": "ipc,net",
+    "held_by_sandbox": "ipc,net",
     "interface": "veth",
     "proxy": "nftables v1.0.6",
     "services": 10,
@@ -40,7 +40,7 @@ def pod_differences(
         ("host-port", PodSpec(), {"services": None}, "dnat"),
         ("pod", PodSpec(cni="macvlan"), {"interface": "macvlan"}, "bridge"),
         ("bridge", PodSpec(), {"interface": None}, "bridge"),
-        ("host", PodSpec(), {"held by the sandbox": "ipc"}, "loopback"),
+        ("host", PodSpec(), {"held_by_sandbox": "ipc"}, "loopback"),
     ],
 )
 def test_a_pod_that_is_as_declared_is_no_mismatch(
@@ -52,8 +52,8 @@ def test_a_pod_that_is_as_declared_is_no_mismatch(
 @pytest.mark.parametrize(
     ("network", "pod", "changes", "sentence"),
     [
-        ("pod", PodSpec(), {"held by the sandbox": "ipc"}, "SUT: a pod declared, but its sandbox holds ipc of it"),
-        ("host", PodSpec(), {"held by the sandbox": ""},
+        ("pod", PodSpec(), {"held_by_sandbox": "ipc"}, "SUT: a pod declared, but its sandbox holds ipc of it"),
+        ("host", PodSpec(), {"held_by_sandbox": ""},
          "SUT: a pod declared, but its sandbox holds no namespace of it"),
         ("pod", PodSpec(cni="macvlan"), {},
          "SUT: cni macvlan declared (an interface of kind macvlan), veth in force"),
@@ -122,7 +122,7 @@ def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkK
         ({"proxy": "iptables v1.8.9 (nf_tables)"}, ("sut.pod.proxy",), "pod: proxy"),
         ({"interface": "macvlan"}, ("sut.pod.cni",), "pod: interface"),
         ({"qos": "guaranteed"}, ("sut.pod.qos",), "pod: qos"),
-        ({"held by the sandbox": "ipc"}, ("sut.network",), "pod: held by the sandbox"),
+        ({"held_by_sandbox": "ipc"}, ("sut.network",), "pod: held by sandbox"),
     ],
 )
 def test_two_arms_differ_in_a_piece_only_where_a_factor_sets_its_key(
