@@ -59,7 +59,7 @@ class PodFacts:
     ] = None
     """`oom_score_adj` that kubelet would give it."""
     node: str | None = None
-    """Of a cluster: its node."""
+    """Its node; `null` without a cluster."""
     kubelet: str | None = None
     """Version of kubelet."""
     runtime: str | None = None
