@@ -48,6 +48,17 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 Part = tuple[str, type]
 """Path of a part in its section ("" for the section itself), and its type."""
 SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
+    "between.md": {
+        "`between`": (
+            ("", Between),
+            ("before.", Sounding),
+            ("before.clocks.", Offset),
+            ("before.round_trip.", RoundTrip),
+            ("throughput.", Throughput),
+            ("sides.SIDE.", Route),
+            ("links[].", Link),
+        ),
+    },
     "facts.md": {"Host": (("", HostFacts),), "Engine": (("", EngineFacts),)},
     "measurement.md": {
         "`measurement`": (
@@ -94,15 +105,6 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[Part]]] = {
             ("disk_limit.", DiskLimit),
         ),
         "`duet`": (("", DuetTimes), ("halves[].", SwapHalf)),
-        "`between`": (
-            ("", Between),
-            ("before.", Sounding),
-            ("before.clocks.", Offset),
-            ("before.round_trip.", RoundTrip),
-            ("throughput.", Throughput),
-            ("sides.SIDE.", Route),
-            ("links[].", Link),
-        ),
     },
 }
 """Page → heading → the types that its table shows, in order."""
