@@ -155,10 +155,6 @@ bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,10
 bench-imports: setup ## Time the import of LOGS (10000) made-up logs of sysbench, short and long
 	@$(PY) -m bench.imports --logs $(or $(LOGS),10000) --markdown build/bench-imports.md
 
-.PHONY: bench-anytime
-bench-anytime: setup ## Simulate intervals that are valid at every look: how often they are ever wrong, how many blocks they need; STUDIES (4000)
-	@$(PY) -m bench.anytime --studies $(or $(STUDIES),4000) --markdown build/bench-anytime.md
-
 .PHONY: truth
 truth: setup ## Add comparisons with a known truth, of every protocol, to docs/truth/ledger.jsonl for HOURS (8); ONLY="redis bare", SITES=FILE
 	@scripts/packages.sh demo

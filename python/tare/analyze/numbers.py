@@ -7,14 +7,6 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 
-def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Mapping at a path of keys; `None` if there is none."""
-    value: Any = tree
-    for key in path:
-        value = value.get(key) if is_mapping(value) else None
-    return value if is_mapping(value) else None
-
-
 def number_at(part: object, path: tuple[str, ...]) -> float | None:
     """Finite number at a path of fields, or of keys of a mapping; `None` if there is none."""
     value: Any = part

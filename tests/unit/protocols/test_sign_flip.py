@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.protocols.noise import DRIFT, drifting, skewed_arm, units_of
 
-from bench.anytime.simulation import DRIFT, drifting, skewed_arm, units_of
 from tare.analyze.estimate import Verdict
 from tare.analyze.estimator import paired
 from tare.analyze.statistics.intervals import SIGN_FLIP, sign_flip_log_ratio

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.record.between import Throughput
-from tare.run.between.sounding import Wire, clock_of
+from tare.run.between.clocks import SiteClock
+from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.sites.abilities import NetworkProbe
 from tare.sites.fake import FakeHost
@@ -50,7 +51,7 @@ def wire_of(client: Sounding, *nodes: Sounding, tmp_path: Path) -> Wire:
         sut=nodes[0],
         client=client,
         addresses={name: f"at-{name}" for name in names},
-        clock=clock_of(SystemClock()),
+        clock=SiteClock(SystemClock()),
         ledgers=dict.fromkeys(names, ledger),
         works=dict.fromkeys(names, "/work"),
         nodes=nodes if len(nodes) > 1 else (),

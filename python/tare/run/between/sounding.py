@@ -14,7 +14,6 @@ from tare.run.at_once import at_once
 from tare.run.between.by_program import clocks_of, sounder_of
 from tare.run.between.clocks import Exchange, SiteClock, offset_of
 from tare.run.between.wire import route_to
-from tare.run.clock import Clock
 from tare.sites import Host
 from tare.sites.abilities import NetworkProbe
 from tare.sites.ledger import Ledger
@@ -178,8 +177,3 @@ class Wire:
 
     def _sounder(self, host: Host) -> NetworkProbe:
         return sounder_of(host, self.ledgers[host.name], self.works[host.name], self.clock.own)
-
-
-def clock_of(own: Clock) -> SiteClock:
-    """Return a clock that equals tare's own until it is set."""
-    return SiteClock(own)
