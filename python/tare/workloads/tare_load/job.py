@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tare.errors import StudyError
 from tare.study.values import MOST, Count, Strict
@@ -19,6 +19,8 @@ from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Invoc
 FORMAT, FILE = 1, "job.json"
 RECORD = "record"
 """Generator that counts through the records while they are loaded."""
+KEEP = frozenset({"redis", "postgresql", "mysql"})
+"""Protocols whose replies a later step can use."""
 _LARGEST_TEXT = 1 << 24
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
@@ -98,19 +100,40 @@ class Expect(Strict):
     may_miss: bool = False
 
 
-class Step(Strict):
-    """One request and its reply. `{name}` in `send` stands for a value of the generator of that name."""
+class _Brief(Strict):
+    """Leaves out what is not set: the digests of older stores and data sets do not have keys that came later."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        later = {"keep": {}, "tries": 1, "think_ms": 0.0}
+        return {key: value for key, value in dump(self).items() if key not in later or value != later[key]}
+
+
+class Step(_Brief):
+    """One request and its reply. `{name}` in `send` stands for a value of the generator of that name.
+
+    `keep`: names of values of the reply's first row, with their columns (from 1), which later steps use likewise.
+    """
 
     send: _Text
     expect: Expect = Expect()
+    keep: Mapping[Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")], Annotated[int, Field(ge=1, le=1024)]] = (
+        Field(default_factory=dict)
+    )
 
 
-class Operation(Strict):
-    """Unit that is counted and timed: steps, each of which waits for the reply to the step before."""
+class Operation(_Brief):
+    """Unit that is counted and timed: steps, each of which waits for the reply to the step before.
+
+    `tries`: how often it is tried if it ends in a deadlock or a serialization failure; its time includes all tries.
+    `think_ms`: how long its connection then waits, in a closed loop.
+    """
 
     name: _Name
     weight: float = Field(default=1.0, gt=0.0, le=1e9)
     steps: tuple[Step, ...] = Field(min_length=1, max_length=255)
+    tries: int = Field(default=1, ge=1, le=1_000_000)
+    think_ms: float = Field(default=0.0, ge=0.0, le=1e7)
 
 
 class Load(Strict):
@@ -144,14 +167,16 @@ class Job(Strict):
                 f"the generator name {RECORD!r} is reserved for the number of the loaded record; rename yours"
             )
         for each in self.operations:
-            self._must_be_known(f"operation {each.name!r}", each.steps, self.generators)
+            self._must_be_known(f"operation {each.name!r}", each.steps, tuple(self.generators))
         if self.load is not None:
             self._must_be_known("load", self.load.steps, (*self.generators, RECORD))
+            if any(step.keep for step in self.load.steps):
+                raise ValueError("load: its steps keep no values; `keep` is for operations")
         return self
 
     @staticmethod
-    def _must_be_known(where: str, steps: Iterable[Step], known: Iterable[str]) -> None:
-        names = tuple(known)
+    def _must_be_known(where: str, steps: Iterable[Step], generators: Sequence[str]) -> None:
+        names = generators
         for step in steps:
             rest = _PLACE.sub("", step.send)
             if "{" in rest:
@@ -160,6 +185,14 @@ class Job(Strict):
                 if name not in names:
                     choices = f"there are {', '.join(names)}" if names else "there is none"
                     raise ValueError(f"{where}: no generator {name!r} for {step.send!r} ({choices})")
+            if clash := next((name for name in step.keep if name in generators), None):
+                raise ValueError(f"{where}: {clash!r} is a generator, and also a value that is kept; rename one")
+            names = (*names, *step.keep)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a connection waits after some operation."""
+        return any(each.think_ms for each in self.operations)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -177,8 +210,8 @@ class Job(Strict):
         return None
 
     def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - other work depends on it
-        """Whether an operation takes several requests."""
-        return any(len(each.steps) > 1 for each in self.operations)
+        """Whether an operation takes several requests, or its connection waits after it."""
+        return self.thinks or any(len(each.steps) > 1 or each.tries > 1 for each in self.operations)
 
     def dataset(self) -> Mapping[str, str | int]:
         """Number of records, and all statements and steps of the load."""
@@ -210,6 +243,10 @@ class Job(Strict):
 
     def measure_invocation(self, protocol: str, run_dir: str, measure_s: float) -> Invocation:  # noqa: ARG002 - no time of its own
         """Describe the measure phase: the job's operations."""
+        if protocol not in KEEP and any(step.keep for each in self.operations for step in each.steps):
+            raise StudyError(
+                f"tare-load keeps no values of replies with the protocol {protocol}", hint="leave `keep` out"
+            )
         file = json.dumps(_file(self.generators, self.operations))
         return Invocation("run", (f"--job={run_dir}/{FILE}",), {FILE: file}, names_schema=_has_schema(protocol))
 

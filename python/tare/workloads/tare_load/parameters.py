@@ -159,6 +159,9 @@ class TareLoadParameters(Parameters):
         if self.work.ends_after is not None and (self.stages or self.trace or self.sustainable is not None):
             raise ValueError("`ycsb.operations` ends a closed loop or one `rate`: leave it out, or the arrivals")
 
+        if self.open_loop and self.job is not None and self.job.thinks:
+            raise ValueError("`think_ms` is for a closed loop: arrivals come when they are due")
+
     def _must_be_known_operations(self, trace: tuple[Arrival, ...]) -> None:
         named = [one[1] for one in trace if isinstance(one, tuple)]
         if 0 < len(named) < len(trace):

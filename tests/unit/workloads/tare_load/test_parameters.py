@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.workloads.tare_load.cases import JOB, parameters
 
+from tare.errors import StudyError
 from tare.workloads.tare_load.parameters import TareLoadParameters
 
 
@@ -37,6 +39,36 @@ def test_a_generator_that_nobody_knows_is_told_with_those_that_are_there() -> No
     assert "no generator 'idd'" in message
     assert "there are id, value" in message
     assert "unclosed brace" in refusal(job=job(operations=[operation("GET key:{id")]))
+
+
+def test_a_later_step_uses_what_a_reply_said() -> None:
+    first = {"send": "HGET k f", "keep": {"v": 1}}
+    own = parameters(job=job(operations=[{"name": "move", "steps": [first, {"send": "SET k {v}"}], "tries": 3}]))
+    assert TareLoadParameters.model_validate_json(own.model_dump_json()) == own
+    file = json.loads(own.work.measure_invocation("redis", "/run", 1.0).files["job.json"])
+    assert file["operations"][0]["steps"][0]["keep"] == {"v": 1}
+    assert file["operations"][0]["tries"] == 3
+    with pytest.raises(StudyError, match="keeps no values of replies with the protocol cql"):
+        own.work.measure_invocation("cql", "/run", 1.0)
+    early = {"name": "move", "steps": [{"send": "SET k {v}"}, first]}
+    assert "no generator 'v'" in refusal(job=job(operations=[early]))
+    clash = {"name": "move", "steps": [{"send": "GET k", "keep": {"id": 1}}]}
+    assert "'id' is a generator, and also" in refusal(job=job(operations=[clash]))
+    load = {"records": 1, "steps": [{"send": "GET k", "keep": {"v": 1}}]}
+    assert "`keep` is for operations" in refusal(job=job(load=load))
+
+
+def test_who_thinks_does_so_in_a_closed_loop_on_a_connection_alone() -> None:
+    thinks = job(operations=[operation("GET key:{id}", think_ms=2.5)])
+    assert parameters(job=thinks).work.has_steps("redis")
+    assert "closed loop" in refusal(job=thinks, rate=10.0)
+    assert "`pipeline` must be 1" in refusal(job=thinks, pipeline=2)
+
+
+def test_keys_that_came_later_are_no_part_of_an_older_job() -> None:
+    stored = json.loads(parameters().model_dump_json())["job"]["operations"][0]
+    assert set(stored) == {"name", "weight", "steps"}
+    assert set(stored["steps"][0]) == {"send", "expect"}
 
 
 def test_the_number_of_a_record_is_known_to_the_load_alone() -> None:
