@@ -127,6 +127,22 @@ pub(crate) enum VerifyName {
     Full,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompressionName {
+    Lz4,
+    /// By version 4 of the protocol
+    Snappy,
+}
+
+impl CompressionName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Snappy => "snappy",
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CompareOptions {
     /// Document of `run --json`
@@ -198,6 +214,9 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub database: Option<String>,
 
+    /// Compress what goes over connections of CQL
+    #[arg(long, value_enum)]
+    pub compression: Option<CompressionName>,
     /// Encrypt every connection
     #[arg(long)]
     pub tls: bool,

@@ -9,6 +9,7 @@ use tare_load::arrivals::{Arrivals, Stage, Stages, read_trace};
 use tare_load::plan::{CONNECT, Length, Limits, Plan};
 use tare_load::protocol::{Access, UNIX};
 use tare_load::tls::{OwnCertificate, Tls, Verify};
+use tare_load::workload::Workload;
 use tare_load::workload::job::{Dialect, Job};
 use tare_load::workload::sysbench::{Fill, Script, Sysbench, after_filling, before_filling};
 use tare_load::workload::ycsb::Client;
@@ -139,6 +140,9 @@ fn request(options: &RunOptions, phase: Phase) -> Result<LoadRequest, LoadError>
         ProtocolName::Mongodb => Dialect::Json,
     };
     let workload = Arc::new(Job::read(job, dialect)?);
+    if options.protocol == ProtocolName::Cql && workload.keeps_rows() {
+        return Err(LoadError::Usage("`keep` does not support --protocol cql".to_owned()));
+    }
     let (before, after) = (Vec::new(), Vec::new());
     let client =
         Client { requests_per_connection: workload.requests_per_connection, ..Client::default() };
@@ -253,10 +257,14 @@ fn others(options: &RunOptions) -> Result<Vec<String>, LoadError> {
 
 fn access(options: &RunOptions) -> Result<Access, LoadError> {
     let password = options.password_file.as_deref().map(first_line).transpose()?;
+    if options.compression.is_some() && options.protocol != ProtocolName::Cql {
+        return Err(LoadError::Usage("--compression is for --protocol cql alone".to_owned()));
+    }
     Ok(Access {
         user: options.user.clone(),
         password,
         database: options.database.clone(),
+        compression: options.compression.map(|it| it.name().to_owned()),
         tls: tls(options)?,
         ..Access::default()
     })

@@ -101,6 +101,8 @@ pub struct Access {
     /// How many replicas must answer a read, or a write, if the server has such levels.
     pub read_level: Option<String>,
     pub write_level: Option<String>,
+    /// `lz4` or `snappy`, in CQL's protocol.
+    pub compression: Option<String>,
     /// `None`: unencrypted.
     pub tls: Option<Tls>,
 }

@@ -159,6 +159,22 @@ impl Digest {
     }
 }
 
+/// Days from 1970 on to a day such as `2026-11-30`.
+#[must_use]
+pub fn days(text: &str) -> Option<i64> {
+    let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let exists = (1..=12).contains(&month) && (1..=31).contains(&day) && year.abs() < 1_000_000;
+    if !exists || parts.next().is_some() {
+        return None;
+    }
+    // Years from March on, so that a leap day is the last one (Hinnant, chrono-Compatible Low-Level Date Algorithms).
+    let year = year - i64::from(month <= 2);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    Some(365 * year + leap_days + of_year - 719_468)
+}
+
 /// JSON in turn outside of strings and a string with its quotation marks; `None`: one is not closed.
 #[must_use]
 pub fn json_parts(text: &str) -> Option<Vec<&str>> {

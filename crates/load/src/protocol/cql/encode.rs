@@ -1,39 +1,12 @@
 //! Frames, all but stream, length and values prepared.
 
-use super::{HEADER_BYTES, opcode, segment};
-use crate::protocol::statement::signed_decimal;
-use crate::protocol::{Value, Values};
-
-/// How a column takes a whole number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
-    /// So many bytes, the highest first.
-    Whole(u8),
-    /// As it is: text or bytes.
-    Plain,
-}
-
-impl Column {
-    fn put(self, value: Value<'_>, out: &mut Vec<u8>) {
-        match (value, self) {
-            (Value::Integer(number), Self::Whole(bytes)) => {
-                let beyond = 64 - 8 * u32::from(bytes);
-                // What does not fit is sent whole, for the server to refuse: cut short it would be another number.
-                let fits = number << beyond >> beyond == number;
-                let from = if fits { 8 - usize::from(bytes) } else { 0 };
-                out.extend_from_slice(&number.to_be_bytes()[from..]);
-            }
-            (Value::Integer(number), Self::Plain) => signed_decimal(out, number),
-            (Value::Text(text), _) => out.extend_from_slice(text),
-        }
-    }
-}
+use super::types::Column;
+use super::{HEADER_BYTES, opcode};
+use crate::protocol::Values;
 
 /// An `EXECUTE` with gaps for its values.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// In segments, as of version 5.
-    segments: bool,
     head: Vec<u8>,
     columns: Vec<Column>,
     keyspace: String,
@@ -72,7 +45,7 @@ impl Template {
             flags(version, WITH_VALUES | WITHOUT_METADATA, &mut head);
             head.extend_from_slice(&(columns.len() as u16).to_be_bytes());
         }
-        Self { segments: version >= 5, head, columns, keyspace, key }
+        Self { head, columns, keyspace, key }
     }
 
     pub(super) fn keyspace(&self) -> &str {
@@ -99,14 +72,11 @@ impl Template {
         !self.key.is_empty()
     }
 
+    /// Appends a frame.
     pub(super) fn encode(&self, values: &Values, stream: u16, out: &mut Vec<u8>) {
-        let segment = out.len();
-        if self.segments {
-            segment::begin(out);
-        }
         let start = out.len();
         out.extend_from_slice(&self.head);
-        for (value, &column) in values.iter().zip(&self.columns) {
+        for (value, column) in values.iter().zip(&self.columns) {
             let length = out.len();
             out.extend_from_slice(&[0; 4]);
             column.put(value, out);
@@ -115,9 +85,6 @@ impl Template {
         }
         out[start + 2..start + 4].copy_from_slice(&stream.to_be_bytes());
         end(start, out);
-        if self.segments {
-            segment::end(segment, out);
-        }
     }
 }
 
@@ -185,21 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn version_5_has_the_results_id_longer_flags_and_a_segment_around_it() {
+    fn version_5_has_the_results_id_and_longer_flags() {
         let of_5 = Prepared { result_id: Some(b"res".to_vec()), ..prepared(vec![Column::Plain]) };
         let mut values = Values::default();
         values.text(|out| out.push(b'v'));
         let mut out = b"before".to_vec();
         Template::new(5, of_5, 1).encode(&values, 513, &mut out);
-        let (frame, length) = segment::first(&out[6..]).expect("well-formed").expect("whole");
         let expected = [
             &[5, 0, 2, 1, 0x0a, 0, 0, 0, 22][..],
             &[0, 2, b'i', b'd', 0, 3, b'r', b'e', b's', 0, 1, 0, 0, 0, 3, 0, 1],
             &[0, 0, 0, 1, b'v'],
         ]
         .concat();
-        assert_eq!(frame, expected);
-        assert_eq!(out.len(), 6 + length);
+        assert_eq!(out[6..], expected);
     }
 
     #[test]
@@ -219,21 +184,6 @@ mod tests {
         ]
         .concat();
         assert_eq!(out, expected);
-    }
-
-    #[test]
-    fn a_number_that_a_column_cannot_hold_is_not_cut() {
-        let written = |bytes, number| {
-            let mut out = Vec::new();
-            Column::Whole(bytes).put(Value::Integer(number), &mut out);
-            out
-        };
-        assert_eq!(written(4, i64::from(i32::MAX)), i32::MAX.to_be_bytes());
-        assert_eq!(written(4, i64::from(i32::MIN)), i32::MIN.to_be_bytes());
-        assert_eq!(written(4, 1 << 31), (1_i64 << 31).to_be_bytes());
-        assert_eq!(written(2, -40_000), (-40_000_i64).to_be_bytes());
-        assert_eq!(written(1, -1), [255]);
-        assert_eq!(written(8, i64::MIN), i64::MIN.to_be_bytes());
     }
 
     #[test]

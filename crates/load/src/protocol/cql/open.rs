@@ -1,8 +1,12 @@
 //! Log-in and preparing: one frame, one answer.
 
+use super::compress::Compression;
 use super::encode::{Prepared, Template, flags, frame, long_bytes, short_bytes};
+use super::packed::COMPRESSED;
 use super::reader::{Reader, malformed};
-use super::{HEADER_BYTES, opcode, segment};
+use super::segment::{self, Kind};
+use super::supported::supported;
+use super::{HEADER_BYTES, opcode};
 use crate::error::Fault;
 use crate::protocol::{Access, Statement, Wire};
 
@@ -23,7 +27,8 @@ pub(super) struct Link<'a> {
     wire: &'a mut Wire,
     version: u8,
     /// From the answer to `STARTUP` on, as of version 5.
-    segments: bool,
+    segments: Option<Kind>,
+    compression: Option<Compression>,
     /// Contents of segments that are no whole frame yet.
     unread: Vec<u8>,
 }
@@ -31,20 +36,37 @@ pub(super) struct Link<'a> {
 impl<'a> Link<'a> {
     /// Asks which versions there are, and logs in with version 5 if it is one of them and no draft.
     pub(super) fn log_in(wire: &'a mut Wire, access: &Access) -> Result<Self, Fault> {
-        let mut link = Self { wire, version: OLDER, segments: false, unread: Vec::new() };
+        let compression = match access.compression.as_deref() {
+            Some(name) => Some(Compression::of(name)?),
+            None => None,
+        };
+        let (unread, segments) = (Vec::new(), None);
+        let mut link = Self { wire, version: OLDER, segments, compression: None, unread };
         let options = link.ask(opcode::OPTIONS, MOST_BYTES, |_| {})?;
         match options.opcode {
-            opcode::SUPPORTED if has_version_5(&options.body)? => link.version = 5,
-            opcode::SUPPORTED => {}
+            opcode::SUPPORTED => {
+                let supported = supported(&options.body)?;
+                if supported.version_5 && compression != Some(Compression::Snappy) {
+                    link.version = 5;
+                }
+                if let Some(compression) = compression {
+                    supported.offers(compression)?;
+                }
+            }
             opcode::ERROR => return Err(refused_log_in(&options.body)?),
             _ => return Err(malformed("no answer to OPTIONS")),
         }
         let answer = link.ask(opcode::STARTUP, MOST_BYTES, |out| {
-            out.extend_from_slice(&1_u16.to_be_bytes());
-            short_bytes(b"CQL_VERSION", out);
-            short_bytes(b"3.0.0", out);
+            let mut options = vec![("CQL_VERSION", "3.0.0")];
+            options.extend(compression.map(|it| ("COMPRESSION", it.name())));
+            out.extend_from_slice(&(options.len() as u16).to_be_bytes());
+            for text in options.into_iter().flat_map(|(name, value)| [name, value]) {
+                short_bytes(text.as_bytes(), out);
+            }
         })?;
-        link.segments = link.version >= 5;
+        link.compression = compression;
+        let kind = if compression.is_some() { Kind::Packed } else { Kind::Plain };
+        link.segments = (link.version >= 5).then_some(kind);
         match answer.opcode {
             opcode::READY => {}
             opcode::AUTHENTICATE => link.authenticate(access)?,
@@ -59,6 +81,10 @@ impl<'a> Link<'a> {
         self.version
     }
 
+    pub(super) fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
     /// An answer of more than `most` bytes is none.
     fn ask(
         &mut self,
@@ -66,16 +92,11 @@ impl<'a> Link<'a> {
         most: usize,
         body: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Frame, Fault> {
-        let frame = frame(self.version, opcode, body);
-        if self.segments {
-            let mut out = Vec::new();
-            segment::begin(&mut out);
-            out.extend_from_slice(&frame);
-            segment::end(0, &mut out);
-            self.wire.send(&out)?;
-        } else {
-            self.wire.send(&frame)?;
+        let mut out = frame(self.version, opcode, body);
+        if let Some(kind) = self.segments {
+            segment::wrap(kind, 0, &mut Vec::new(), &mut out);
         }
+        self.wire.send(&out)?;
         let header = self.take(HEADER_BYTES)?;
         if header[0] & 0x80 == 0 {
             return Err(malformed("a frame that is no response"));
@@ -89,6 +110,14 @@ impl<'a> Link<'a> {
         if header[0] != 0x80 | self.version && header[4] != opcode::ERROR {
             return Err(malformed("a frame of another version"));
         }
+        let body = match self.compression.filter(|_| header[1] & COMPRESSED != 0) {
+            Some(compression) if !body.is_empty() => {
+                let mut plain = Vec::new();
+                compression.append_body(&body, &mut plain).map_err(malformed)?;
+                plain
+            }
+            _ => body,
+        };
         // Warnings come before the rest.
         let body = if header[1] & 0x08 == 0 { body } else { without_warnings(&body)?.to_vec() };
         Ok(Frame { opcode: header[4], body })
@@ -96,17 +125,14 @@ impl<'a> Link<'a> {
 
     /// The next bytes of frames.
     fn take(&mut self, count: usize) -> Result<Vec<u8>, Fault> {
-        if !self.segments {
-            return self.wire.take(count);
-        }
+        let Some(kind) = self.segments else { return self.wire.take(count) };
         while self.unread.len() < count {
-            let Some((payload, length)) = segment::first(self.wire.fill(0)?).map_err(malformed)?
-            else {
-                self.wire.read_more()?;
-                continue;
-            };
-            self.unread.extend_from_slice(payload);
-            self.wire.take(length)?;
+            let input = self.wire.fill(0)?;
+            let taken = segment::unwrap_first(kind, input, &mut self.unread).map_err(malformed)?;
+            match taken {
+                Some(length) => drop(self.wire.take(length)?),
+                None => self.wire.read_more()?,
+            }
         }
         let rest = self.unread.split_off(count);
         Ok(std::mem::replace(&mut self.unread, rest))
@@ -166,10 +192,7 @@ impl<'a> Link<'a> {
         })?;
         let version = self.version;
         let answer = self.ask(opcode::PREPARE, MOST_BYTES, |out| {
-            long_bytes(text.as_bytes(), out);
-            if version >= 5 {
-                flags(version, 0, out);
-            }
+            prepare_body(version, text, out);
         })?;
         match answer.opcode {
             opcode::RESULT => {
@@ -187,16 +210,11 @@ fn without_warnings(body: &[u8]) -> Result<&[u8], Fault> {
     Ok(reader.0)
 }
 
-/// `PROTOCOL_VERSIONS` is such as `4/v4`, and `5/v5-beta` in Cassandra 3.11.
-fn has_version_5(body: &[u8]) -> Result<bool, Fault> {
-    let mut reader = Reader(body);
-    let mut has = false;
-    for _ in 0..reader.short()? {
-        let name = reader.string()?;
-        let values = reader.strings()?;
-        has |= name == "PROTOCOL_VERSIONS" && values.iter().any(|value| value == "5/v5");
+pub(super) fn prepare_body(version: u8, text: &str, out: &mut Vec<u8>) {
+    long_bytes(text.as_bytes(), out);
+    if version >= 5 {
+        flags(version, 0, out);
     }
-    Ok(has)
 }
 
 fn refused<T>(text: &str, body: &[u8]) -> Result<T, Fault> {
@@ -267,7 +285,7 @@ fn prepared(version: u8, body: &[u8]) -> Result<Prepared, Fault> {
             keyspace = reader.table()?.0;
         }
         reader.string()?;
-        columns.push(reader.column()?);
+        columns.push(reader.column(0)?);
     }
     if key.iter().any(|&place| usize::from(place) >= columns.len()) {
         return Err(malformed("a key beyond the statement's parameters"));
@@ -279,7 +297,7 @@ fn prepared(version: u8, body: &[u8]) -> Result<Prepared, Fault> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::encode::Column;
+    use super::super::types::Column;
     use super::*;
 
     /// By hand from the specification: what `SELECT a FROM k.t WHERE y_id = ? LIMIT ?` is answered with, of a table
@@ -312,17 +330,6 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_of_version_5_is_none() {
-        let supported = |version: &[u8]| {
-            let versions = [&b"\0\x01\0\x11PROTOCOL_VERSIONS\0\x02\0\x044/v4\0"[..]];
-            [versions.concat(), vec![version.len() as u8], version.to_vec()].concat()
-        };
-        assert!(has_version_5(&supported(b"5/v5")).expect("well-formed"));
-        assert!(!has_version_5(&supported(b"5/v5-beta")).expect("well-formed"));
-        assert!(!has_version_5(&[0, 0]).expect("well-formed"));
-    }
-
-    #[test]
     fn a_node_that_starts_is_not_ready_and_a_wrong_password_is_refused() {
         let fault = |code: u32| {
             let body = [&code.to_be_bytes()[..], &[0, 2, b'n', b'o']].concat();
@@ -344,7 +351,6 @@ mod tests {
             let _ = prepared(4, &bytes);
             let _ = prepared(5, &bytes);
             let _ = error(&bytes);
-            let _ = has_version_5(&bytes);
             let _ = without_warnings(&bytes);
             let _ = Reader(&bytes).rows();
         }

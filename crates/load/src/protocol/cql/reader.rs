@@ -1,7 +1,7 @@
 //! What a frame's body holds, piece by piece.
 
 use super::Cql;
-use super::encode::Column;
+use super::types::Column;
 use crate::error::Fault;
 use crate::protocol::Protocol;
 
@@ -11,6 +11,7 @@ pub(super) fn malformed(reason: &'static str) -> Fault {
 
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
+const DURATION: &str = "org.apache.cassandra.db.marshal.DurationType";
 /// Collections within collections that are still read.
 const MOST_NESTED: u8 = 8;
 
@@ -57,17 +58,52 @@ impl<'a> Reader<'a> {
         Ok((self.string()?, self.string()?))
     }
 
-    /// A column's type; only plain ones have values that this program makes.
-    pub(super) fn column(&mut self) -> Result<Column, Fault> {
+    /// A parameter's type.
+    pub(super) fn column(&mut self, nested: u8) -> Result<Column, Fault> {
+        if nested > MOST_NESTED {
+            return Err(malformed("types within types without an end"));
+        }
+        let inner = nested + 1;
         Ok(match self.short()? {
+            0x0000 => match self.string()?.as_str() {
+                DURATION => Column::Duration, // before version 5
+                class => {
+                    let text = format!("a statement's parameter is of the type {class}");
+                    return Err(Fault::Unsupported(text));
+                }
+            },
             0x0002 | 0x0005 | 0x000b | 0x0012 => Column::Whole(8), // bigint, counter, timestamp, time
+            0x0004 => Column::Boolean,
+            0x0006 => Column::Decimal,
+            0x0007 => Column::Double,
+            0x0008 => Column::Float,
             0x0009 => Column::Whole(4),
+            0x000c | 0x000f => Column::Uuid, // timeuuid
+            0x000e => Column::Varint,
+            0x0010 => Column::Inet,
+            0x0011 => Column::Date,
             0x0013 => Column::Whole(2),
             0x0014 => Column::Whole(1),
+            0x0015 => Column::Duration,
             0x0001 | 0x0003 | 0x000d => Column::Plain, // ascii, blob, text
+            0x0020 | 0x0022 => Column::List(Box::new(self.column(inner)?)),
+            0x0021 => Column::Map(Box::new(self.column(inner)?), Box::new(self.column(inner)?)),
+            0x0030 => {
+                self.table()?; // keyspace and name
+                let fields = 0..self.short()?;
+                Column::Record(
+                    fields
+                        .map(|_| Ok((self.string()?, self.column(inner)?)))
+                        .collect::<Result<_, Fault>>()?,
+                )
+            }
+            0x0031 => {
+                let types = 0..self.short()?;
+                Column::Tuple(types.map(|_| self.column(inner)).collect::<Result<_, _>>()?)
+            }
             other => {
                 return Err(Fault::Unsupported(format!(
-                    "a statement's parameter is of CQL's type {other:#06x}: only whole numbers, text and blobs are sent"
+                    "a statement's parameter is of CQL's type {other:#06x}"
                 )));
             }
         })
@@ -133,5 +169,35 @@ impl<'a> Reader<'a> {
             found.push(self.bytes()?.ok_or_else(|| malformed("null in a collection"))?);
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn types_in_types_are_read() {
+        let bytes = [
+            &[0, 0x21, 0, 0x0d, 0, 0x22, 0, 9][..], // map<text, set<int>>
+            &[0, 0x31, 0, 2, 0, 0x0c, 0, 0x30, 0, 1, b'k', 0, 1, b'u', 0, 1, 0, 1, b'f', 0, 4],
+        ]
+        .concat();
+        let mut reader = Reader(&bytes);
+        let set = Column::List(Box::new(Column::Whole(4)));
+        let map = Column::Map(Box::new(Column::Plain), Box::new(set));
+        assert_eq!(reader.column(0).expect("a type"), map);
+        let record = Column::Record(vec![("f".to_owned(), Column::Boolean)]);
+        assert_eq!(reader.column(0).expect("a type"), Column::Tuple(vec![Column::Uuid, record]));
+        assert!(Reader(&[0, 0x20].repeat(20)).column(0).is_err(), "without an end");
+    }
+
+    proptest! {
+        #[test]
+        fn no_type_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Reader(&bytes).column(0);
+        }
     }
 }

@@ -1,18 +1,42 @@
-//! Segments of version 5: frames travel in checked pieces (`native_protocol_v5.spec`, section 2.2), uncompressed.
+//! Segments of version 5: frames travel in checked pieces (`native_protocol_v5.spec`, section 2.2).
 
+use super::compress::{append_block, put_block};
 use super::decode::Decoder;
 use crate::protocol::{Decoded, REST_LIMIT};
 
-const HEADER_BYTES: usize = 6;
 const TRAILER_BYTES: usize = 4;
 const MOST_PAYLOAD: usize = 0x1_ffff;
-const SELF_CONTAINED: u32 = 1 << 17;
+const SELF_CONTAINED: u64 = 1;
+/// Bits of a length.
+const LENGTH: u32 = 17;
 
-/// Of the three bytes of a header, the lowest first (polynomial 0x974f0b).
-fn crc24(header: u32) -> u32 {
+/// Whether payloads may be compressed by LZ4: then a header has both lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    #[default]
+    Plain,
+    Packed,
+}
+
+impl Kind {
+    /// Without the checksum.
+    const fn contents(self) -> usize {
+        match self {
+            Self::Plain => 3,
+            Self::Packed => 5,
+        }
+    }
+
+    const fn header(self) -> usize {
+        self.contents() + 3
+    }
+}
+
+/// Of a header's first bytes, the lowest first (polynomial 0x974f0b).
+fn crc24(header: u64, bytes: usize) -> u64 {
     let mut crc = 0x0087_5060;
-    for byte in &header.to_le_bytes()[..3] {
-        crc ^= u32::from(*byte) << 16;
+    for byte in &header.to_le_bytes()[..bytes] {
+        crc ^= u64::from(*byte) << 16;
         for _ in 0..8 {
             crc <<= 1;
             if crc & 0x0100_0000 != 0 {
@@ -31,67 +55,94 @@ fn crc32(payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn header(length: usize, flags: u32) -> [u8; HEADER_BYTES] {
-    let header = length as u32 | flags;
-    let both = u64::from(header) | u64::from(crc24(header)) << 24;
-    let mut bytes = [0; HEADER_BYTES];
-    bytes.copy_from_slice(&both.to_le_bytes()[..HEADER_BYTES]);
-    bytes
+/// `plain`: its length before it was compressed; 0: it is not.
+fn put_segment(kind: Kind, payload: &[u8], plain: usize, flags: u64, out: &mut Vec<u8>) {
+    let header = match kind {
+        Kind::Plain => payload.len() as u64 | flags << LENGTH,
+        Kind::Packed => payload.len() as u64 | (plain as u64) << LENGTH | flags << (2 * LENGTH),
+    };
+    let crc = crc24(header, kind.contents());
+    out.extend_from_slice(&header.to_le_bytes()[..kind.contents()]);
+    out.extend_from_slice(&crc.to_le_bytes()[..3]);
+    out.extend_from_slice(payload);
+    out.extend_from_slice(&crc32(payload).to_le_bytes());
 }
 
-/// Leaves room for a header; the payload is to be appended, up to [`end`].
-pub(super) fn begin(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[0; HEADER_BYTES]);
-}
-
-/// Closes what was begun at `start`: one segment, or several where a frame is longer than one may be.
-pub(super) fn end(start: usize, out: &mut Vec<u8>) {
-    let length = out.len() - start - HEADER_BYTES;
-    if length <= MOST_PAYLOAD {
-        let crc = crc32(&out[start + HEADER_BYTES..]);
-        out[start..start + HEADER_BYTES].copy_from_slice(&header(length, SELF_CONTAINED));
-        out.extend_from_slice(&crc.to_le_bytes());
-        return;
+/// Puts what begins at `start` into a segment, or several where a frame is longer than one may be.
+pub(super) fn wrap(kind: Kind, start: usize, spare: &mut Vec<u8>, out: &mut Vec<u8>) {
+    spare.clear();
+    spare.extend_from_slice(&out[start..]);
+    out.truncate(start);
+    let flags = if spare.len() <= MOST_PAYLOAD { SELF_CONTAINED } else { 0 };
+    let frame = spare.len();
+    let mut at = 0;
+    while at < frame {
+        let end = frame.min(at + MOST_PAYLOAD);
+        if kind == Kind::Packed {
+            spare.truncate(frame);
+            let (piece, block) = (at..end, spare.len());
+            let piece = spare[piece].to_vec();
+            put_block(&piece, spare);
+            if spare.len() - block < piece.len() {
+                put_segment(kind, &spare[block..], piece.len(), flags, out);
+                at = end;
+                continue;
+            }
+        }
+        put_segment(kind, &spare[at..end], 0, flags, out);
+        at = end;
     }
-    let whole = out.split_off(start);
-    for piece in whole[HEADER_BYTES..].chunks(MOST_PAYLOAD) {
-        out.extend_from_slice(&header(piece.len(), 0));
-        out.extend_from_slice(piece);
-        out.extend_from_slice(&crc32(piece).to_le_bytes());
-    }
 }
 
-/// The payload's length of the segment at the front of `input`, where all of it is there and as it was sent.
-fn checked(input: &[u8]) -> Result<Option<usize>, &'static str> {
-    let Some(bytes) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
-    let head = number(&bytes[..3]);
-    if crc24(head) != number(&bytes[3..]) {
+/// A segment at the front of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    payload: usize,
+    /// Its length before it was compressed; 0: it is not.
+    plain: usize,
+}
+
+/// The segment at the front of `input`, where all of it is there and as it was sent.
+fn checked(kind: Kind, input: &[u8]) -> Result<Option<Segment>, &'static str> {
+    let Some((bytes, rest)) = input.split_at_checked(kind.header()) else { return Ok(None) };
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+    let head = number(&bytes[..kind.contents()]);
+    if crc24(head, kind.contents()) != number(&bytes[kind.contents()..]) {
         return Err("a segment whose header has another checksum");
     }
-    let length = head as usize & MOST_PAYLOAD;
-    let rest = &input[HEADER_BYTES..];
-    let Some(trailer) = rest.get(length..).and_then(|rest| rest.first_chunk::<TRAILER_BYTES>())
+    let payload = head as usize & MOST_PAYLOAD;
+    let plain = if kind == Kind::Packed { (head >> LENGTH) as usize & MOST_PAYLOAD } else { 0 };
+    let Some(trailer) = rest.get(payload..).and_then(|rest| rest.first_chunk::<TRAILER_BYTES>())
     else {
         return Ok(None);
     };
-    if crc32(&rest[..length]) != u32::from_le_bytes(*trailer) {
+    if crc32(&rest[..payload]) != u32::from_le_bytes(*trailer) {
         return Err("a segment whose contents have another checksum");
     }
-    Ok(Some(length))
+    Ok(Some(Segment { payload, plain }))
 }
 
-/// The payload of the segment at the front of `input`, and how many bytes the segment takes; `None`: more has to come.
-pub(super) fn first(input: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
-    Ok(checked(input)?.map(|length| {
-        let end = HEADER_BYTES + length;
-        (&input[HEADER_BYTES..end], end + TRAILER_BYTES)
-    }))
+/// Appends the payload of the segment at the front of `input`, and says how many bytes the segment takes; `None`: more
+/// has to come.
+pub(super) fn unwrap_first(
+    kind: Kind,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Option<usize>, &'static str> {
+    let Some(Segment { payload, plain }) = checked(kind, input)? else { return Ok(None) };
+    let contents = &input[kind.header()..kind.header() + payload];
+    if plain > 0 {
+        append_block(contents, plain, out)?;
+    } else {
+        out.extend_from_slice(contents);
+    }
+    Ok(Some(kind.header() + payload + TRAILER_BYTES))
 }
 
 /// Takes frames out of segments, of which each is checked before anything in it counts.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
+    kind: Kind,
     /// Bytes at the front of the input that a checked segment still has.
     payload: usize,
     /// Its trailer follows.
@@ -103,6 +154,10 @@ pub(super) struct Segments {
 }
 
 impl Segments {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, ..Self::default() }
+    }
+
     pub(super) fn take(
         &mut self,
         frames: &mut Decoder,
@@ -134,11 +189,15 @@ impl Segments {
             if self.carried.len() > REST_LIMIT {
                 return Err("a piece without an end");
             }
-            let Some(length) = checked(&input[at..])? else {
+            let Some(segment) = checked(self.kind, &input[at..])? else {
                 return Ok(Decoded { consumed: at, reply: None });
             };
-            at += HEADER_BYTES;
-            self.payload = length;
+            if segment.plain > 0 {
+                at += unwrap_first(self.kind, &input[at..], &mut self.carried)?.unwrap_or(0);
+                continue;
+            }
+            at += self.kind.header();
+            self.payload = segment.payload;
             self.open = true;
         }
     }
@@ -157,16 +216,22 @@ mod tests {
     use crate::protocol::Reply;
     use crate::protocol::cql::decode::tests::{ROWS, stream_of};
 
-    fn sealed(payload: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        begin(&mut out);
-        out.extend_from_slice(payload);
-        end(0, &mut out);
+    fn wrapped(kind: Kind, payload: &[u8]) -> Vec<u8> {
+        let mut out = payload.to_vec();
+        wrap(kind, 0, &mut Vec::new(), &mut out);
         out
     }
 
+    fn sealed(payload: &[u8]) -> Vec<u8> {
+        wrapped(Kind::Plain, payload)
+    }
+
     fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
-        let (mut segments, mut decoder) = (Segments::default(), Decoder::new(5, true));
+        replies_in(Kind::Plain, pieces)
+    }
+
+    fn replies_in(kind: Kind, pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
+        let (mut segments, mut decoder) = (Segments::new(kind), Decoder::new(5, true));
         let (mut rest, mut replies) = (Vec::new(), Vec::new());
         for piece in pieces {
             rest.extend_from_slice(piece);
@@ -193,8 +258,8 @@ mod tests {
         let out = sealed(&[5, 0, 0, 0, 5, 0, 0, 0, 0]);
         assert_eq!(out[..3], [9, 0, 2]);
         assert_eq!(out.len(), 6 + 9 + 4);
-        assert_eq!(checked(&out), Ok(Some(9)));
-        assert_eq!(checked(&out[..18]), Ok(None));
+        assert_eq!(checked(Kind::Plain, &out), Ok(Some(Segment { payload: 9, plain: 0 })));
+        assert_eq!(checked(Kind::Plain, &out[..18]), Ok(None));
     }
 
     #[test]
@@ -226,8 +291,8 @@ mod tests {
         let frame = vec![7; 300_000];
         let mut rest: &[u8] = &sealed(&frame);
         let mut joined = Vec::new();
-        while let Some((payload, length)) = first(rest).expect("well-formed") {
-            joined.extend_from_slice(payload);
+        while let Some(length) = unwrap_first(Kind::Plain, rest, &mut joined).expect("well-formed")
+        {
             rest = &rest[length..];
         }
         assert_eq!((joined, rest.len()), (frame, 0));
@@ -239,8 +304,40 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(checked(&bytes), Ok(Some(ROWS.len())), "bit {bit}");
+            let found = Segment { payload: ROWS.len(), plain: 0 };
+            assert_ne!(checked(Kind::Plain, &bytes), Ok(Some(found)), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn compressed_segments_hold_the_same_replies() {
+        let expected = replies(&[&in_segments(usize::MAX >> 1)]).expect("well-formed");
+        for size in [1, 7, 64, usize::MAX >> 1] {
+            let bytes: Vec<u8> =
+                stream_of(5).chunks(size).flat_map(|piece| wrapped(Kind::Packed, piece)).collect();
+            assert_eq!(replies_in(Kind::Packed, &[&bytes]), Ok(expected.clone()), "{size}");
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            assert_eq!(replies_in(Kind::Packed, &single), Ok(expected.clone()), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_segment_has_both_lengths() {
+        let out = wrapped(Kind::Packed, &[7; 1000]);
+        let head = u64::from_le_bytes([out[0], out[1], out[2], out[3], out[4], 0, 0, 0]);
+        assert_eq!(head as usize & MOST_PAYLOAD, out.len() - 8 - 4);
+        assert_eq!(((head >> 17) as usize & MOST_PAYLOAD, head >> 34), (1000, 1));
+        assert!(out.len() < 50);
+        let short = wrapped(Kind::Packed, b"abc");
+        assert_eq!((short.len(), &short[8..11]), (8 + 3 + 4, &b"abc"[..]), "it would be longer");
+        let frame = vec![7; 300_000];
+        let (whole, mut joined) = (wrapped(Kind::Packed, &frame), Vec::new());
+        let mut rest = whole.as_slice();
+        while let Some(length) = unwrap_first(Kind::Packed, rest, &mut joined).expect("well-formed")
+        {
+            rest = &rest[length..];
+        }
+        assert!(joined == frame && rest.is_empty());
     }
 
     proptest! {
@@ -252,6 +349,7 @@ mod tests {
         ) {
             let bytes = if sound { contents.chunks(size).flat_map(sealed).collect() } else { contents };
             let _ = replies(&[&bytes]);
+            let _ = replies_in(Kind::Packed, &[&bytes]);
         }
 
         #[test]

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::json::Json;
+use crate::protocol::statement::days;
 
 /// The number of a type, and the bytes of a value.
 pub(super) type Typed = (u8, Vec<u8>);
@@ -132,8 +133,6 @@ fn date(value: &Json) -> Option<i64> {
 /// RFC 3339.
 fn time(text: &str) -> Option<i64> {
     let (day, rest) = text.split_at_checked(10)?;
-    let mut parts = day.split('-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let (time, zone) = rest.strip_prefix('T')?.split_at_checked(8)?;
     let mut parts = time.split(':').map(|part| part.parse::<i64>().ok());
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
@@ -152,15 +151,10 @@ fn time(text: &str) -> Option<i64> {
             if sign == "-" { -minutes } else { minutes }
         }
     };
-    let holds = (1..=12).contains(&month) && (1..=31).contains(&day) && (0..24).contains(&hour);
-    if !holds || !(0..60).contains(&minute) || !(0..=60).contains(&second) {
+    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..=60).contains(&second) {
         return None;
     }
-    // Years from March on, so that a leap day is the last one (Hinnant, chrono-Compatible Low-Level Date Algorithms).
-    let year = year - i64::from(month <= 2);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let minutes = ((days + of_year - 719_468) * 24 + hour) * 60 + minute - east;
+    let minutes = (days(day)? * 24 + hour) * 60 + minute - east;
     Some((minutes * 60 + second) * 1000 + thousandths)
 }
 

@@ -146,12 +146,15 @@ fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
 
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
+/// `MariaDB`'s; its nonce is longer.
+const ED25519: &[u8] = b"client_ed25519";
 
 /// What a plugin wants to see; `None` for one that is not known.
 fn answer(plugin: &[u8], password: &str, nonce: &[u8]) -> Option<Vec<u8>> {
     match plugin {
         NATIVE => Some(scramble::native(password, nonce)),
         CACHING_SHA2 => Some(scramble::caching_sha2(password, nonce)),
+        ED25519 => Some(scramble::ed25519(password, nonce)),
         _ => None,
     }
 }
@@ -174,10 +177,10 @@ fn authenticate(
                 let mut reader = Reader::new(rest);
                 plugin = reader.text().to_vec();
                 nonce = reader.rest().to_vec();
-                nonce.truncate(20);
+                nonce.truncate(if plugin == ED25519 { 32 } else { 20 });
                 answer(&plugin, password, &nonce).ok_or_else(|| {
                     Fault::Login(format!(
-                        "it asks for {}; tare-load has mysql_native_password and caching_sha2_password",
+                        "it asks for {}; tare-load has mysql_native_password, caching_sha2_password and client_ed25519",
                         String::from_utf8_lossy(&plugin)
                     ))
                 })?
