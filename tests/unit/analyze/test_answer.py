@@ -7,6 +7,7 @@ import math
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import as_tree, with_parts
 
 from tare.analyze import analyze
 from tare.analyze.answer import Kind, Trust, arm_answer, arm_answers, hidden_words, trust
@@ -134,3 +135,19 @@ def test_an_effect_that_the_control_could_hide_does_not_decide_a_study() -> None
 )
 def test_what_a_control_could_hide_is_rounded_upwards_everywhere(hidden: float, words: str) -> None:
     assert hidden_words(hidden) == words
+
+
+def test_an_arm_with_a_rate_to_keep_is_answered_by_latency_beside_arms_without_one() -> None:
+    arms = ("bare", "bridge", "kept")
+    made = synthetic.records(arms, 8)
+    at_a_rate = [
+        with_parts(each, measurement={**as_tree(each.measurement), "details": {"delivered_share": 1.0}})
+        if each.arm == "kept"
+        else each
+        for each in made
+    ]
+    study = synthetic.study(arms, 8)
+    answers = arm_answers(study, analyze(study, at_a_rate))
+    assert {each.finding.arm: each.finding.metric for each in answers} == {
+        "bridge": "throughput", "kept": "latency_p95",
+    }  # fmt: skip

@@ -99,10 +99,12 @@ def answer(study: Study, analysis: Analysis, block_s: float | None = None) -> st
         return _none(analysis, baseline)
     bounded = [each for each in pointed if each.kind is not Kind.UNKNOWN]
     if not bounded:
-        named = [f"{_name(each)} {percent(each.finding.estimate.point)}" for each in _strongest(pointed)]
+        metric = pointed[0].finding.metric
+        alike = [each for each in pointed if each.finding.metric == metric]
+        named = [f"{_name(each)} {percent(each.finding.estimate.point)}" for each in _strongest(alike)]
         points = listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
         few = "There are too few blocks for an interval."
-        title = metric_named(pointed[0].finding.metric).title
+        title = metric_named(metric).title
         return f"{few} Points without one, {title} against {baseline}: {points}."
     parts = [_group(kind, found, block_s) for kind in _ORDER if (found := [e for e in bounded if e.kind is kind])]
     if len(pointed) > len(bounded):
