@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from tests.unit.knowledge.published import published_claims
 from tests.unit.shipped import at_every_scale
 from typer.testing import CliRunner
 
 from tare.cli import app
 from tare.knowledge.advice import advise
 from tare.knowledge.benchmark import benchmark_of
-from tare.knowledge.claim import ClaimFile, load_claims
+from tare.knowledge.claim import ClaimFile
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
 from tare.study.reading.load import load, loads
@@ -76,7 +77,7 @@ OWN: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], float | None, l
 
 @pytest.fixture(scope="module")
 def claims() -> tuple[ClaimFile, ...]:
-    return load_claims()
+    return published_claims()
 
 
 @pytest.mark.parametrize(

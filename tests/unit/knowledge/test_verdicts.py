@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.unit.knowledge.published import published_claims
 from tests.unit.shipped import shipped as study_of
 
 from tare.knowledge.advice import Advice, Purpose, advise
@@ -168,13 +169,13 @@ def benchmark_in(name: str) -> Benchmark:
 
 @pytest.fixture(scope="module")
 def claims() -> tuple[ClaimFile, ...]:
-    return load_claims()
+    return published_claims()
 
 
 @cache
 def advised(name: str) -> Advice:
-    """From all claims that come with tare."""
-    return advise(benchmark_in(name), load_claims())
+    """From all published claims that come with tare."""
+    return advise(benchmark_in(name), published_claims())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
