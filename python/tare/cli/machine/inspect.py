@@ -122,7 +122,7 @@ def _subjects(  # noqa: PLR0913 - what a target may be found by
             try:
                 yield from subjects_of(host, target, engines)
             except StudyError as error:
-                if engines or not silent:
+                if engines or not silent or target.isdecimal() or target.endswith(".service"):
                     raise
                 raise silent[0] from error
             continue
