@@ -19,6 +19,7 @@ from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
+from tare.run.attempt.server_log import fallbacks
 from tare.run.attempt.teardown import Teardown
 from tare.run.attempt.trees import changed_trees
 from tare.run.events import Observer, PhaseStarted
@@ -153,6 +154,7 @@ class Attempt:
         workdirs = (first, *other_workdirs(machine, self.job.arm.settings, token))
         try:
             draft.raw = collect(workdirs, self.job.staging, notes=draft.notes, secrets=self._secrets)
+            draft.notices += fallbacks(self.job.staging)
         except (TareError, OSError) as error:
             draft.raw = ()
             if self.outcome.ok:
