@@ -17,6 +17,14 @@ _NEVER = 1 << 62
 IO_URING, LIBAIO, NEITHER = "io_uring", "libaio", "neither"
 UPLINK_MTU, UPLINK_QUEUE = "MTU of the uplink", "queue of the uplink"
 LOOPBACK_MTU, NAME_SERVERS = "MTU of loopback", "name servers"
+UPLINK_OFFLOADS = "offloads of the uplink"
+_OFFLOADS = {
+    "tcp-segmentation-offload": "TSO",
+    "generic-segmentation-offload": "GSO",
+    "generic-receive-offload": "GRO",
+    "large-receive-offload": "LRO",
+}
+"""Names of offloads in the output of `ethtool -k` (ethtool(8)) → short names."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,22 @@ def uplink_of(routes: str) -> str | None:
     return next((row[0] for row in rows if len(row) > 7 and row[1] == row[7] == "00000000"), None)
 
 
+def parse_offloads(listed: str) -> str | None:
+    """Parse `ethtool -k` into `TSO on, GSO on, GRO off`; `None` if it lists none of these."""
+    lines = (line.strip().partition(": ") for line in listed.splitlines())
+    known = {_OFFLOADS[name]: value.split()[0] for name, _, value in lines if name in _OFFLOADS and value}
+    return ", ".join(f"{name} {value}" for name, value in known.items()) or None
+
+
 def network_of(host: Host, pid: int) -> Mapping[str, str]:
-    """MTUs and queue in the network namespace of a process, and the name servers that it asks; what is known.
+    """MTUs, queue and offloads in the network namespace of a process, and its name servers; what is known.
 
     Only the interface of the default route counts, beside loopback: other containers' come and go.
     """
-    links = parse_links(answer(host, ["nsenter", "-t", str(pid), "-n", "--", "ip", "-o", "link"]))
-    uplink = links.get(uplink_of(text(host, f"/proc/{pid}/net/route") or "") or "")
+    inside = ["nsenter", "-t", str(pid), "-n", "--"]
+    links = parse_links(answer(host, [*inside, "ip", "-o", "link"]))
+    name = uplink_of(text(host, f"/proc/{pid}/net/route") or "") or ""
+    uplink = links.get(name)
     resolvers = text(host, f"/proc/{pid}/root/etc/resolv.conf")
     lines = (line.split() for line in (resolvers or "").splitlines())
     asked = " ".join(line[1] for line in lines if len(line) > 1 and line[0] == "nameserver")
@@ -99,6 +116,7 @@ def network_of(host: Host, pid: int) -> Mapping[str, str]:
         LOOPBACK_MTU: links["lo"].mtu if "lo" in links else None,
         UPLINK_MTU: uplink.mtu if uplink else None,
         UPLINK_QUEUE: uplink.queue if uplink else None,
+        UPLINK_OFFLOADS: parse_offloads(answer(host, [*inside, "ethtool", "-k", name])) if uplink else None,
         NAME_SERVERS: None if resolvers is None else asked or "none",
     }
     return {name: value for name, value in seen.items() if value is not None}

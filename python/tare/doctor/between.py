@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tare.deployments.obtained import parse_offloads
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.errors import TareError
 from tare.record.between import Between, Link, RoundTrip, Route, Throughput
@@ -19,13 +20,6 @@ _LEAST_MTU = 1500
 _LOOSE_CLOCK_S = 0.001
 """Bound that does not matter for windows of a second, but would for latencies seen from both sides."""
 _MOST_LOST = 0.01
-_OFFLOADS = {
-    "tcp-segmentation-offload": "TSO",
-    "generic-segmentation-offload": "GSO",
-    "generic-receive-offload": "GRO",
-    "large-receive-offload": "LRO",
-}
-"""Names of offloads in the output of `ethtool -k` (ethtool(8)) → short names."""
 _BY_PROGRAM = Path(__file__).with_name("offloads.py")
 
 
@@ -153,6 +147,4 @@ def offloads(host: Host, device: str | None) -> str | None:
         return None
     by_ethtool = answer(host, ["ethtool", "-k", device])
     text = by_ethtool or answer(host, ["python3", "-I", "-S", "-c", _BY_PROGRAM.read_text(), device])
-    lines = (line.strip().partition(": ") for line in text.splitlines())
-    known = {_OFFLOADS[name]: value.split()[0] for name, _, value in lines if name in _OFFLOADS and value}
-    return ", ".join(f"{name} {value}" for name, value in known.items()) or None
+    return parse_offloads(text)

@@ -68,8 +68,9 @@ class Observation:
     shm_bytes: int | None = None
     """Size of its `/dev/shm`."""
     network_settings: Mapping[str, str] | None = None
-    """Sysctls of its network namespace, MTU of loopback, MTU and queue of the default route's interface, name
-    servers: name → value; `null`: not readable, as without root or in a virtual machine."""
+    """Sysctls of its network namespace, MTU of loopback, MTU, queue and (if `ethtool` is installed) offloads of the
+    default route's interface, name servers: name → value; `null`: not readable, as without root or in a virtual
+    machine."""
     swap_limit: str | None = None
     """Swap that its group may use beside its memory, in bytes, or `max`; `null`: the kernel does not count it."""
     mems_allowed: str | None = None

@@ -20,6 +20,15 @@ LINKS = """\
 1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN\\    link/loopback 00:00
 2: eth0@if5: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1400 qdisc fq_codel state UP \\    link/ether 02:42
 """
+OFFLOADS = """\
+Features for eth0:
+rx-checksumming: on
+tcp-segmentation-offload: on
+\ttx-tcp-segmentation: on
+generic-segmentation-offload: on
+generic-receive-offload: on
+large-receive-offload: off [fixed]
+"""
 ROUTES = """\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0
@@ -37,7 +46,9 @@ def test_the_uplink_counts_and_no_other_interface() -> None:
         "/proc/7/net/route": ROUTES.encode(),
         "/proc/7/root/etc/resolv.conf": b"# made by hand\nsearch lan\nnameserver 127.0.0.11\nnameserver ::1\n",
     }
+    host.answers["nsenter", "-t", "7", "-n", "--", "ethtool"] = Completed((), 0, OFFLOADS.encode())
     assert network_of(host, 7) == {
+        "offloads of the uplink": "TSO on, GSO on, GRO on, LRO off",
         "MTU of loopback": "65536",
         "MTU of the uplink": "1400",
         "queue of the uplink": "fq_codel",
