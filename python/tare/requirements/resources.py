@@ -10,7 +10,7 @@ from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites import Host
 from tare.sites.layout import ADVICE, home_on
-from tare.study.model import Placement
+from tare.study.model import ArmSettings, Placement
 from tare.study.protocol_spec import DuetSpec, RotateSpec
 from tare.study.values import size_bytes
 
@@ -85,6 +85,25 @@ def _memory_of(placement: Placement) -> int:
     return (0 if limit is None else size_bytes(limit)) + kernel * KERNEL_BYTES
 
 
+def _huge_pages(there: HostPlan) -> Iterator[Lack]:
+    if not reserved_pages(there.host):
+        yield Lack("this host has reserved none", "sysctl -w vm.nr_hugepages=NUMBER, if its kernel has them")
+
+
+def wants_huge_pages(settings: ArmSettings) -> bool:
+    """Whether a server does not start, or silently goes without, unless explicit huge pages are reserved."""
+    given = settings.sut.settings
+    return any(given.get(name) in (True, 1, "on", "ON") for name in ("huge_pages", "large_pages"))
+
+
+def reserved_pages(host: Host) -> int:
+    """Number of reserved explicit huge pages; 0 where the kernel has none."""
+    for line in (host.read("/proc/meminfo") or b"").decode().splitlines():
+        if line.startswith("HugePages_Total:"):
+            return int(line.split()[1])
+    return 0
+
+
 def _disk(there: HostPlan) -> Iterator[Lack]:
     """Only hosts of servers hold loaded data."""
     if there.data_bytes is None or there.layout is None or not there.served:
@@ -138,6 +157,13 @@ MEMORY = Requirement(
     tried_how="MemTotal in /proc/meminfo",
     hint="lower limits.memory",
     ask=_memory,
+)
+HUGE_PAGES = Requirement(
+    "huge pages",
+    needed_by="arms with `huge_pages` or `large_pages` on",
+    tried_how="HugePages_Total in /proc/meminfo",
+    hint="reserve huge pages (vm.nr_hugepages), or leave the setting out",
+    ask=_huge_pages,
 )
 DISK = Requirement(
     "disk",

@@ -18,7 +18,7 @@ from tare.requirements import HostPlan, Requirement, Use, some_of
 from tare.requirements.cpus import CPUS
 from tare.requirements.engines import ENGINE, NAMED
 from tare.requirements.python import PYTHON
-from tare.requirements.resources import ADDRESS, DISK, HOME, MEMORY
+from tare.requirements.resources import ADDRESS, DISK, HOME, HUGE_PAGES, MEMORY, wants_huge_pages
 from tare.requirements.rights import ROOT
 from tare.run.monitoring.monitors import interval_of, required_monitors
 from tare.sites import Site
@@ -43,7 +43,7 @@ class PlugIns:
         plug_ins = (self.deployments, self.storages, self.monitors, PROTOCOLS)
         of_plug_ins = (need for kind in plug_ins for each in kind.values() for need in each.needs)
         of_networks = (need for needs in NETWORKS.values() for need in needs)
-        return tuple(dict.fromkeys((*EVERY_RUN, IMAGES, *of_plug_ins, *NAMED.values(), *of_networks)))
+        return tuple(dict.fromkeys((*EVERY_RUN, HUGE_PAGES, IMAGES, *of_plug_ins, *NAMED.values(), *of_networks)))
 
     def required_by(self, use: Use) -> Iterator[Requirement]:
         """Yield what one use requires of its host, perhaps more than once; monitors and protocols come on top."""
@@ -56,6 +56,8 @@ class PlugIns:
             yield ROOT  # tare itself makes the control groups
         if placed.deployment != POD:  # a cluster makes its own networks
             yield from NETWORKS.get(placed.network, ())
+        if use.settings is not None and wants_huge_pages(use.settings):
+            yield HUGE_PAGES
         if use.settings is not None:
             of_storage = self.storages[use.settings.sut.storage.kind].needs
             # The layers in a virtual machine are not made by an engine.

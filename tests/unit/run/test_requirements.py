@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.record.engine_facts import EngineFacts
 from tare.requirements import HostPlan, Use, engines, some_of
 from tare.requirements.engines import LOG_DRIVERS, RUNTIMES
-from tare.requirements.resources import free_bytes
+from tare.requirements.resources import HUGE_PAGES, free_bytes
 from tare.run.attempt.units import limits_of
 from tare.run.limits_of_user import lowered_limits
 from tare.run.local import Engine, local_machine, refuse_blocked
@@ -355,6 +355,28 @@ def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(pl
     asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     (lowered,) = lowered_limits(plan.study.model_copy(update={"arms": (asking,)}), host)
     assert lowered.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reserved", "lacks"),
+    [
+        ({"huge_pages": "on"}, 0, True),
+        ({"large_pages": True}, 0, True),
+        ({"huge_pages": "on"}, 512, False),
+        ({"huge_pages": "try"}, 0, False),
+        ({}, 0, False),
+    ],
+)
+def test_huge_pages_that_nobody_reserved_are_named_where_an_arm_wants_them(
+    settings: dict[str, Any],
+    reserved: int,
+    lacks: bool,
+) -> None:
+    sut = SutSpec(image="i", deployment="fake", settings=settings)
+    use = Use("plain", sut, ArmSettings(sut=sut, workload_name="w", workload={}))
+    host = FakeHost(files={"/proc/meminfo": f"MemTotal: 1 kB\nHugePages_Total: {reserved}\n".encode()})
+    wanted = HUGE_PAGES in tuple(PlugIns().required_by(use))
+    assert (wanted and HUGE_PAGES.why_not(HostPlan(host, uses=(use,))) is not None) is lacks
 
 
 @pytest.mark.parametrize(
