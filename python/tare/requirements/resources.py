@@ -159,7 +159,7 @@ MEMORY = Requirement(
     ask=_memory,
 )
 HUGE_PAGES = Requirement(
-    "huge pages",
+    "reserved huge pages",
     needed_by="arms with `huge_pages` or `large_pages` on",
     tried_how="HugePages_Total in /proc/meminfo",
     hint="reserve huge pages (vm.nr_hugepages), or leave the setting out",

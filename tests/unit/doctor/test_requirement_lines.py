@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "root between hosts": {"network": NetworkKind.MACVLAN},
     "root": {"deployment": "bare"},
     "log drivers": {"log_driver": "local"},
-    "huge pages": {"settings": {"huge_pages": "on"}},
+    "reserved huge pages": {"settings": {"huge_pages": "on"}},
     "IPv6 on loopback": {"bind": "::1"},
     **{f"engine {name}": {"engine": name} for name in ("docker", "podman", "podman-rootless")},
 }
