@@ -149,7 +149,8 @@ def _daemons(arm: ArmExplanation) -> str | None:
     if max(part.us, part.baseline_us) < _MUCH_OF_DAEMONS * arm.total.baseline_us:
         return None
     return (
-        f"{plain(arm.arm, 60)}: beside it the engine's daemons used {amount(part.us)} µs of CPU for each "
+        f"{plain(arm.arm, 60)}: beside it{'' if arm.log_output is None else ', log output aside,'} the engine's "
+        f"daemons used {amount(part.us)} µs of CPU for each "
         f"operation, and {amount(part.baseline_us)} beside the baseline; they serve all containers of this "
         "machine, so no arm is charged with it"
     )
