@@ -19,7 +19,6 @@ from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
-from tare.run.attempt.server_log import fallbacks
 from tare.run.attempt.teardown import Teardown
 from tare.run.attempt.trees import changed_trees
 from tare.run.events import Observer, PhaseStarted
@@ -27,6 +26,7 @@ from tare.run.machine import Machine
 from tare.run.monitoring.monitors import Monitors
 from tare.run.usage import with_traces
 from tare.sites.engine import in_words, is_no_answer
+from tare.traps.of_log import fallbacks
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.run.attempt.server_log import SENTENCES, fallbacks
+from tare.traps.of_log import SENTENCES, fallbacks
 from tare.traps.trap import load_traps
 
 LOGS = (
