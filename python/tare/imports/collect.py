@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.imports.contents import Source
-from tare.imports.distorted import distorted
-from tare.imports.level_names import level_name
 from tare.imports.load import ImportMapping, published
-from tare.imports.mapping import ANY, OTHERS, ROW, MappingFile
+from tare.imports.mapping import ANY
 from tare.imports.monitors.beside import logs_below
 from tare.imports.monitors.join import joined
-from tare.imports.reading import REPORT, ReadRun, read_file
+from tare.imports.pairing import must_have_a_good_run, refuse_twice, why_unpaired
+from tare.imports.readings import Reading, readings_of
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.record.host_facts import HostFacts
@@ -27,7 +25,6 @@ from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.study.model import Arm, Imported, Published, Study
 from tare.study.protocol_spec import ImportedSpec
 from tare.study.reading.factors import Levels
-from tare.study.suggest import did_you_mean
 
 SCALE = "imported"
 _LARGEST_BLOCKS = 100_000
@@ -41,6 +38,8 @@ class ImportedRun:
     raw: bytes
     tables: Mapping[str, bytes] = field(default_factory=dict)
     """Further raw files: name → content."""
+    series: Mapping[str, str] = field(default_factory=dict)
+    """Windows and histogram as texts, if the record's measurement lacks them: they are most of a run."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +58,6 @@ class Import:
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """A run that was read. `conditions`: condition → level. `repetition`: numbers runs of equal conditions."""
-
-    source: Source
-    arm: str
-    conditions: Levels
-    repetition: str
-    read: ReadRun
-
-    @property
-    def name(self) -> str:
-        """Path of the file below the directory."""
-        return self.source.name
-
-
-@dataclass(frozen=True)
 class _Block:
     number: int
     conditions: Levels
@@ -84,7 +67,7 @@ class _Block:
 def collect(mapping: ImportMapping, directory: Path) -> Import:
     """Read every file that the mapping names. Raises `StudyError` for anything implausible."""
     left_out: Counter[str] = Counter()
-    readings = list(_runs(mapping, directory, left_out))
+    readings = list(readings_of(mapping, directory, left_out))
     files = len({run.name for run in readings})
     if not readings:
         fits = mapping.pattern.text
@@ -92,8 +75,8 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
             hint = "does the table have no rows, or does the mapping leave out these arms?"
             raise StudyError(f"no run found in {counted(len(fit), 'file')} matching {fits!r}: {fit[0]}", hint=hint)
         raise StudyError(f"no file in {directory} matches {fits!r}", hint="`files` is a path below that directory")
-    _refuse_twice(readings)
-    _must_have_a_good_run(mapping, readings)
+    refuse_twice(readings)
+    must_have_a_good_run(mapping, readings)
     blocks = _blocks(mapping, readings)
     study = _study(mapping, readings, len(blocks), files)
     unread: list[str] = []
@@ -106,7 +89,7 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
         block = places[run.repetition, *run.conditions.values()]
         made.append(_record(study, plan, by_place[block.number, run.arm], run))
     runs = tuple(sorted(made, key=lambda each: each.record.index))
-    unpaired = _unpaired(mapping, readings)
+    unpaired = why_unpaired(mapping, readings)
     if mapping.file.monitors is None:
         return Import(plan, runs, files, left_out, unpaired)
     told = joined([run.record for run in runs], logs, mapping.file.monitors)
@@ -118,154 +101,7 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
     return Import(plan, watched, files, left_out, unpaired, (*told.sentences, *unread))
 
 
-def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> Iterator[_Reading]:
-    file = mapping.file
-    arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
-    rows: Counter[tuple[str, ...]] = Counter()
-    names = _LevelNames()
-    failed: dict[str, str] = {}
-    for source, parts in mapping.pattern.files(directory):
-        for read in read_file(source, file):
-            known = {**parts, **read.parts}
-            if reason := _unwanted(known, file):
-                left_out[reason] += 1
-                continue
-            if read.failure is not None and "" in read.parts.values():
-                first = failed.setdefault(read.failure, source.name)
-                left_out[f"a failed report that lacks its parts, such as {first}: {read.failure}"] += 1
-                continue
-            _must_agree(read, parts)
-            levels = {
-                name: names.level(name, known[name], texts, read.place) for name, texts in file.factors.items()
-            }
-            conditions = {
-                name: names.level(name, known[name], texts, read.place) for name, texts in file.conditions.items()
-            }
-            arm = arms.get(tuple(levels.values()))
-            if arm is None:  # a mapping that names its arms leaves out the others
-                left_out[
-                    "no arm of the mapping: " + ", ".join(f"{name} {each}" for name, each in levels.items())
-                ] += 1
-                continue
-            if by_row(mapping):
-                rows[arm, *conditions.values()] += 1
-                repetition = str(rows[arm, *conditions.values()])
-            else:
-                repetition = "1" if file.repetition is None else known[file.repetition]
-            told = replace(read, distortions=distorted(read, parts))
-            yield _Reading(source, arm, conditions, repetition, told)
-
-
-def by_row(mapping: ImportMapping) -> bool:
-    """Whether runs of a configuration are numbered as they come."""
-    return mapping.file.repetition == ROW and ROW not in mapping.parts
-
-
-def _unwanted(known: Mapping[str, str], file: MappingFile) -> str | None:
-    """Why the mapping leaves out a run; `None` if it does not."""
-    for name, texts in file.leave_out.items():
-        levels = file.factors.get(name) or file.conditions.get(name)
-        of_levels = levels.values() if isinstance(levels, Mapping) else ()
-        if known[name] not in of_levels if texts == OTHERS else known[name] in texts:
-            return f"{name} {known[name]!r}"
-    return None
-
-
-def _must_agree(read: ReadRun, parts: Mapping[str, str]) -> None:
-    """Refuse a report that says another number of itself than its file's name does."""
-    for name, text in parts.items():
-        said = read.says.get(name, text)
-        if said != text and said.isdecimal() and text.isdecimal() and int(said) != int(text):
-            raise StudyError(
-                f"{read.place}: {name} is {text} by the file's name, but {said} by its report",
-                hint=f"call the part otherwise if the name means something else, or read it from the report "
-                f"(`parser: {{parts: {{{name}: {name}}}}}`)",
-            )
-
-
-class _LevelNames:
-    """Levels that texts stand for. With `any`, a text that is no level's name gets a name made of it."""
-
-    def __init__(self) -> None:
-        self._texts: dict[tuple[str, str], str] = {}
-
-    def level(self, part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
-        """Level of a text. Raises `StudyError` if the mapping does not have it."""
-        if isinstance(texts, str):
-            level = level_name(text)
-            other = self._texts.setdefault((part, level), text)
-            if other != text:
-                raise StudyError(
-                    f"{place}: {text!r} and {other!r} of {{{part}}} would have the same name, {level!r}",
-                    hint=f"give its levels in the mapping: {part}: {{NAME: {text!r}}}",
-                )
-            return level
-        for level, known in texts.items():
-            if known == text:
-                return level
-        meant = did_you_mean(text, texts.values(), kind="texts of its levels")
-        hint = f"{meant}; `leave_out: {{{part}: others}}` leaves out all other texts"
-        raise StudyError(f"{place}: {text!r} of {{{part}}} is not a level in the mapping", hint=hint)
-
-
-def _unpaired(mapping: ImportMapping, readings: Sequence[_Reading]) -> str | None:
-    """Why no block has good runs of the baseline and another arm; `None` if one has."""
-    arms: dict[tuple[str, ...], set[str]] = {}
-    for run in readings:
-        if run.read.measurement is not None:
-            arms.setdefault((run.repetition, *run.conditions.values()), set()).add(run.arm)
-    baseline = mapping.file.baseline
-    if any(baseline in each and len(each) > 1 for each in arms.values()):
-        return None
-    why = "the other arms have no good run"
-    parts = [*mapping.file.conditions, *([mapping.file.repetition] if mapping.file.repetition else [])]
-    if len({run.arm for run in readings if run.read.measurement is not None}) > 1:
-        differing = ", ".join(f"{{{part}}}" for part in parts) or "the mapping"
-        why = f"{differing} {'differ' if len(parts) > 1 else 'differs'} between the arms"
-    return f"no block has good runs of {baseline} and another arm, so nothing can be compared: {why}"
-
-
-def _refuse_twice(readings: Sequence[_Reading]) -> None:
-    seen: dict[tuple[str, ...], _Reading] = {}
-    for run in readings:
-        place = (run.arm, run.repetition, *run.conditions.values())
-        if place in seen:
-            other = seen[place]
-            raise StudyError(
-                f"{other.read.place} and {run.read.place} are the same run: arm {run.arm}, "
-                f"repetition {run.repetition}",
-                hint=_what_differs(other.read, run.read),
-            )
-        seen[place] = run
-
-
-def _what_differs(one: ReadRun, other: ReadRun) -> str:
-    """What to add to the mapping so that two runs are two."""
-    names = [name for name, text in one.says.items() if name != REPORT and other.says.get(name, text) != text]
-    if names:
-        named = ", ".join(f"{name}: {name}" for name in names)
-        differ = ", ".join(f"{name} {one.says[name]} and {other.says[name]}" for name in names)
-        return f"their reports say {differ}: read that (`parser: {{parts: {{{named}}}}}`), and make it a condition"
-    return (
-        "is a condition or the repetition missing from the mapping? "
-        "`repetition: row` numbers runs of a configuration as they come"
-    )
-
-
-def _must_have_a_good_run(mapping: ImportMapping, readings: Sequence[_Reading]) -> None:
-    """Raise `StudyError` if no run is good: most likely, the files are not what the mapping says."""
-    if any(run.read.measurement is not None for run in readings):
-        return
-    first, parser = readings[0].read, mapping.file.parser.name
-    raise StudyError(
-        f"not one of {counted(len(readings), 'run')} is good: {first.place}: {first.failure}",
-        hint="`max_error_share` of the mapping's parser takes runs with errors: do they count in the throughput?"
-        if " errors in " in (first.failure or "")
-        else f"are these files in the format of the parser {parser!r}?",
-    )
-
-
-def _blocks(mapping: ImportMapping, readings: Sequence[_Reading]) -> tuple[_Block, ...]:
+def _blocks(mapping: ImportMapping, readings: Sequence[Reading]) -> tuple[_Block, ...]:
     """Blocks, one for each combination of conditions and repetition, in the order of the levels."""
     ranks = {name: {level: n for n, level in enumerate(each)} for name, each in _levels(mapping, readings).items()}
     places = {(tuple(run.conditions.values()), run.repetition): run.conditions for run in readings}
@@ -280,7 +116,7 @@ def _blocks(mapping: ImportMapping, readings: Sequence[_Reading]) -> tuple[_Bloc
     return tuple(_Block(n, places[place], place[1]) for n, place in enumerate(ordered, start=1))
 
 
-def _levels(mapping: ImportMapping, readings: Sequence[_Reading]) -> dict[str, tuple[str, ...]]:
+def _levels(mapping: ImportMapping, readings: Sequence[Reading]) -> dict[str, tuple[str, ...]]:
     """Condition → levels: as the mapping lists them, else as found, sorted naturally."""
     levels: dict[str, tuple[str, ...]] = {}
     for name, texts in mapping.file.conditions.items():
@@ -294,7 +130,7 @@ def _natural(text: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
-def _study(mapping: ImportMapping, readings: Sequence[_Reading], blocks: int, files: int) -> Study:
+def _study(mapping: ImportMapping, readings: Sequence[Reading], blocks: int, files: int) -> Study:
     file = mapping.file
     origin = file.origin or (file.source.url if file.source else "source not given")
     return Study(
@@ -317,7 +153,7 @@ def _study(mapping: ImportMapping, readings: Sequence[_Reading], blocks: int, fi
     )
 
 
-def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator[Published]:
+def _published(mapping: ImportMapping, readings: Sequence[Reading]) -> Iterator[Published]:
     """Yield the published figures about all imported runs, or about one stratum, but not about a part of them."""
     strata = mapping.file.strata
     for figure in published(mapping.document, mapping.file):
@@ -331,7 +167,7 @@ def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator
             yield figure
 
 
-def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block], beside: Sequence[str]) -> Plan:
+def _plan(study: Study, readings: Sequence[Reading], blocks: Sequence[_Block], beside: Sequence[str]) -> Plan:
     """Make the plan of the imported runs; its digest covers the study and every byte that was read."""
     numbers = {(block.repetition, *block.conditions.values()): block.number for block in blocks}
     places = {name: n for n, name in enumerate(arm.name for arm in study.arms)}
@@ -358,7 +194,7 @@ def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block], 
     return Plan(study=study, seed=0, runs=runs, digest=digest.hexdigest())
 
 
-def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> ImportedRun:
+def _record(study: Study, plan: Plan, run: PlannedRun, reading: Reading) -> ImportedRun:
     read = reading.read
     name = reading.source.path.name
     outcome = Outcome(ok=read.measurement is not None, reason=read.failure)
@@ -397,4 +233,4 @@ def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> Imp
             distortions=read.distortions,
         ),
     )
-    return ImportedRun(record, read.raw)
+    return ImportedRun(record, read.raw, series=read.series)

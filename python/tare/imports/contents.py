@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import tarfile
 import tempfile
@@ -52,6 +53,8 @@ _PREFIXES = tuple(
 )
 """journald (short, ISO), docker and kubectl logs (`--timestamps`, `--prefix`), runtimes' files, docker compose."""
 _MOST_LINES_PREFIXED = 0.9
+_HEAD_LINES, _FEW_LINES = 60, 7
+"""Lines that are looked at; of which more than a tenth have no prefix if the first few have none."""
 
 
 Archive: TypeAlias = zipfile.ZipFile | tarfile.TarFile
@@ -114,13 +117,9 @@ def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None
     """
     if not directory.is_dir():
         raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
-    everything = sorted(directory.rglob("*"))
-    stores = {path.parent for path in everything if path.name == StoreLayout(path.parent).database.name}
-    for path in everything:
-        if not path.is_file() or not stores.isdisjoint(path.parents):
-            continue
-        name = path.relative_to(directory).as_posix()
-        if not _ARCHIVE.search(path.name):
+    for name in _files_below(str(directory)):
+        path = directory / name
+        if not _ARCHIVE.search(name):
             yield Source(path, name)
             continue
         with ExitStack() as stack:
@@ -133,6 +132,18 @@ def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None
                 damaged(error)
                 continue
             yield from (Source(path, f"{name}/{member}", member, archive) for member in members)
+
+
+def _files_below(directory: str, below: str = "") -> Iterator[str]:
+    """Yield the names of files in order, without those of a store."""
+    entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    if any(entry.name == StoreLayout(Path()).database.name for entry in entries):
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files_below(entry.path, f"{below}{entry.name}/")
+        elif entry.is_file():
+            yield below + entry.name
 
 
 @contextmanager
@@ -251,9 +262,11 @@ def text_of(raw: bytes) -> str | None:
 
 def without_prefixes(text: str) -> str:
     """Text without what a log puts before each line (journald, docker, kubectl), if nearly all lines have it."""
-    head = [line for line in text[:20_000].split("\n")[:60] if line.strip()]
+    head = [line for line in text[:20_000].split("\n")[:_HEAD_LINES] if line.strip()]
     if len(head) > 2 and all(line.startswith('{"log":') for line in head[:-1]):
         return "".join(_logged(line) for line in text.split("\n"))
+    if not any(prefix.match(line) for line in head[:_FEW_LINES] for prefix in _PREFIXES):
+        return text
     for prefix in _PREFIXES:
         if len(head) > 2 and sum(prefix.match(line) is not None for line in head) >= _MOST_LINES_PREFIXED * len(
             head

@@ -15,6 +15,7 @@ from tare.imports.parsers.registry import PARSERS
 from tare.imports.table import rows
 from tare.record.measurement import Measurement
 from tare.run.unreadable import read_or_failed
+from tare.store.rows import WINDOW, canonical, of_window, windows_text
 from tare.study.suggest import did_you_mean
 
 MAYBE = "?"
@@ -29,6 +30,7 @@ class ReadRun:
     """A run in a file: its parts, its measurement or the reason why it failed, and its raw text.
 
     `place`: the file, with the line for a table or a second report. `says`: what the report says of itself.
+    `series`: windows and histogram of the measurement as texts, if it does not have them itself.
     """
 
     place: str
@@ -38,10 +40,14 @@ class ReadRun:
     raw: bytes
     says: Mapping[str, str] = field(default_factory=dict)
     distortions: tuple[str, ...] = ()
+    series: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_file(source: Source, file: MappingFile) -> Iterator[ReadRun]:
-    """Yield the runs of a file: its reports, or the rows of a table. Raises `StudyError` for an unreadable file."""
+def read_file(source: Source, file: MappingFile, *, packed: bool = False) -> Iterator[ReadRun]:
+    """Yield the runs of a file: its reports, or the rows of a table. Raises `StudyError` for an unreadable file.
+
+    `packed`: without an object for each window, for another process.
+    """
     raw = source.read()
     place = str(source.path) if source.member is None else f"{source.path}/{source.member}"
     if isinstance(file.parser, CsvParser):
@@ -50,7 +56,7 @@ def read_file(source: Source, file: MappingFile) -> Iterator[ReadRun]:
             for row in rows(raw, file.parser, place)
         )
     else:
-        yield from (_of_whole_run(run, source) for run in _reports(raw, file.parser, place))
+        yield from (_of_whole_run(run, source) for run in _reports(raw, file.parser, place, packed=packed))
 
 
 def _of_whole_run(run: ReadRun, source: Source) -> ReadRun:
@@ -60,7 +66,7 @@ def _of_whole_run(run: ReadRun, source: Source) -> ReadRun:
     return replace(run, measurement=None, failure="the log of one thread of several: join all (`cat PREFIX.PID*`)")
 
 
-def _reports(raw: bytes, parser: ToolParser, place: str) -> Iterator[ReadRun]:
+def _reports(raw: bytes, parser: ToolParser, place: str, *, packed: bool) -> Iterator[ReadRun]:
     text = text_of(raw) if raw.strip() else ""
     if not text:
         why = "the file is empty" if text is not None else "the file is not a text file"
@@ -76,7 +82,18 @@ def _reports(raw: bytes, parser: ToolParser, place: str) -> Iterator[ReadRun]:
             for part, name in parser.parts.items()
         }
         kept = raw if alone else report.text.encode()
-        yield ReadRun(at, parts, report.measurement, report.failure, kept, says, report.distortions)
+        measured, series = (report.whole, dict[str, str]()) if not packed else _packed(report)
+        yield ReadRun(at, parts, measured, report.failure, kept, says, report.distortions, series)
+
+
+def _packed(report: Report) -> tuple[Measurement | None, dict[str, str]]:
+    """A measurement without its windows and its histogram, and these as texts."""
+    measured, columns = report.measurement, report.columns
+    if measured is None:
+        return None, {}
+    windows = windows_text(columns.rows(WINDOW) if columns else map(of_window, measured.windows))
+    series = {"windows": windows, "histogram": canonical(measured.histogram)}
+    return replace(measured, windows=(), histogram=()), series
 
 
 def read_reports(text: str, parser: Parser, name: str, max_error_share: float = 0.0) -> list[Report]:
@@ -108,7 +125,7 @@ def _unsaid(report: Report, part: str, place: str, parser: ToolParser) -> str:
 def _plausible(report: Report) -> Report:
     try:
         if report.measurement is not None:
-            plausible(report.measurement)
+            plausible(report.measurement, report.columns)
     except RunFailed as error:
         return Report(None, str(error), report.says, report.line, report.text)
     return report

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,6 +16,7 @@ from sqlalchemy import RowMapping
 from tare.record.engine_facts import EngineFacts
 from tare.record.host_facts import HostFacts
 from tare.record.image_facts import ImageFacts
+from tare.record.measurement import Window
 from tare.record.run_record import RunRecord
 
 SHARED = ("host", "engine", "images")
@@ -40,6 +43,10 @@ _STAND_IN = {
 Stored = Mapping[str, Any] | RowMapping
 """A row of `runs`."""
 
+WINDOW = tuple(sorted(each.name for each in fields(Window)))
+"""Fields of a window, in the order of a canonical text."""
+of_window: Callable[[Window], tuple[float | None, ...]] = attrgetter(*WINDOW)
+_WINDOW_TEXT = "{" + ",".join(f'"{name}":%s' for name in WINDOW) + "}"
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -136,15 +143,15 @@ def fault_of(row: Stored, facts: Facts) -> str | None:
     return None
 
 
-def to_rows(record: RunRecord, committed_at: float) -> Rows:
-    """Split a record into rows."""
-    tree = record.model_dump(mode="json")
-    digest = digest_of(canonical(tree))
-    parts = {part: tree.pop(part) for part in SHARED}
-    parts["setup"] = {key: tree.pop(key) for key in SETUP}
-    if tree["effective"] is not None:
-        parts["effective"] = tree.pop("effective")
-    bodies = {part: canonical(body) for part, body in parts.items() if body is not None}
+def to_rows(record: RunRecord, committed_at: float, series: Mapping[str, str] | None = None) -> Rows:
+    """Split a record into rows. `series`: canonical texts of keys of its measurement, in place of what it has."""
+    texts = _texts(record, series or {})
+    digest = digest_of(_object(texts))
+    parts = {part: texts.pop(part) for part in SHARED}
+    parts["setup"] = _object({key: texts.pop(key) for key in SETUP})
+    if record.effective is not None:
+        parts["effective"] = texts.pop("effective")
+    bodies = {part: body for part, body in parts.items() if body != "null"}
     run = {
         "run_id": record.run_id,
         "attempt": record.attempt,
@@ -157,10 +164,33 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
         "reason": record.outcome.reason,
         "committed_at": committed_at,
         "digest": digest,
-        "record": canonical(tree),
+        "record": _object(texts),
         **{part: digest_of(bodies[part]) if part in bodies else None for part in REFERENCES},
     }
     return Rows(run=run, facts={digest_of(body): body for body in bodies.values()})
+
+
+def _texts(record: RunRecord, series: Mapping[str, str]) -> dict[str, str]:
+    """Key of a record → its canonical text. Windows are most of it, so that they are written as columns are."""
+    tree = record.model_dump(mode="json", exclude={"measurement": {"windows"}})
+    texts = {key: canonical(value) for key, value in tree.items()}
+    if record.measurement is not None:
+        figures = {key: canonical(value) for key, value in tree["measurement"].items()}
+        windows = windows_text(map(of_window, record.measurement.windows))
+        texts["measurement"] = _object({**figures, "windows": windows, **series})
+    return texts
+
+
+def _object(texts: Mapping[str, str]) -> str:
+    """Canonical text of an object whose keys are plain names."""
+    return "{" + ",".join(f'"{key}":{texts[key]}' for key in sorted(texts)) + "}"
+
+
+def windows_text(windows: Iterable[tuple[float | None, ...]]) -> str:
+    """Canonical text of windows, each given as its figures in the order of `WINDOW`."""
+    figures = canonical(list(chain.from_iterable(windows)))[1:-1]
+    texts = tuple(figures.split(",")) if figures else ()
+    return "[" + ",".join([_WINDOW_TEXT] * (len(texts) // len(WINDOW))) % texts + "]"
 
 
 def from_row(row: Stored, facts: Facts) -> RunRecord:

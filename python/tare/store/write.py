@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert
@@ -21,6 +21,22 @@ from tare.store.read import Store
 from tare.store.rows import Rows, to_rows
 from tare.store.schema import endings, facts, raw_files, runs, upsert
 from tare.store_place import StorePlace
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An attempt whose raw files are staged, as rows."""
+
+    name: str
+    rows: Rows
+    files: Sequence[RawFile]
+
+
+def staged(record: RunRecord, staging: Path, at: float, series: Mapping[str, str] | None = None) -> Staged:
+    """Make rows of a record (`to_rows`) and of its raw files. Raises `StoreError` if others are staged."""
+    name = attempt_name(record.run_id, record.attempt)
+    (staging / name).mkdir(exist_ok=True)
+    return Staged(name, to_rows(record, at, series), _inventory(record, staging / name))
 
 
 class Writer(Store):
@@ -57,14 +73,17 @@ class Writer(Store):
 
         The files go first: a crash in between leaves files without a record, which the next open removes.
         """
-        names = [attempt_name(record.run_id, record.attempt) for record in records]
+        self.commit_staged(staged(record, self._layout.staging, self._clock()) for record in records)
+
+    def commit_staged(self, attempts: Iterable[Staged]) -> None:
+        """As `commit_all`, with rows that were made before."""
+        names = list[str]()
         try:
-            rows, files = [], []
-            for record, name in zip(records, names, strict=True):
-                staged = self._layout.staging / name
-                staged.mkdir(exist_ok=True)
-                files += _inventory(record, staged)
-                rows.append(to_rows(record, self._clock()))
+            rows, files = list[Rows](), list[RawFile]()
+            for attempt in attempts:
+                names.append(attempt.name)
+                rows.append(attempt.rows)
+                files += attempt.files
             self.files.keep(self._layout.staging, files, names)
             self.insert(rows, files)
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -72,7 +91,7 @@ class Writer(Store):
                 from tare.store import postgresql
 
                 raise postgresql.store_error(self.place, error) from error
-            what = f"the record of {names[0]}" if len(records) == 1 else f"{len(records)} records"
+            what = f"the record of {names[0]}" if len(names) == 1 else f"{len(names)} records"
             raise StoreError(
                 f"{what} cannot be written to {self.place}: {getattr(error, 'orig', None) or error}",
                 hint="free disk space or repair the disk, then run the same command again; committed runs are kept",

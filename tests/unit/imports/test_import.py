@@ -338,11 +338,11 @@ def test_another_percentile_of_sysbench_is_told_as_what_it_is() -> None:
     (report,) = PARSERS["sysbench"].reports(
         "".join(line for line in text.splitlines(keepends=True) if " |" not in line), 0.0
     )
-    assert report.measurement is not None
-    latency = report.measurement.latency
+    assert report.whole is not None
+    latency = report.whole.latency
     assert (latency.p95_ms, latency.p99_ms) == (None, read_output(text).figure("latency_p99_ms"))
-    assert report.measurement.windows
-    assert all(window.latency_p95_ms is None for window in report.measurement.windows)
+    assert report.whole.windows
+    assert all(window.latency_p95_ms is None for window in report.whole.windows)
 
 
 def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, results: Path) -> None:

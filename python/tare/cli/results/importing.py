@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,13 @@ import typer
 
 from tare.errors import StudyError
 from tare.imports import Import, ImportMapping, collect, load_mapping
+from tare.imports.collect import ImportedRun
 from tare.imports.remote import Fetched, fetched, is_url
 from tare.one_line import harmless
 from tare.plural import counted
 from tare.store import Writer, resume_store
 from tare.store.files import attempt_name
+from tare.store.write import Staged, staged
 from tare.store_place import StorePlace, parse_store_url
 
 _LONG_REPORT = 8
@@ -167,11 +170,14 @@ def write(writer: Writer, imported: Import) -> None:
     """Commit all runs that the store does not have yet, with the files they were read from."""
     there = {record.run_id for record in writer.records()}
     new = [run for run in imported.runs if run.record.run_id not in there]
-    for run in new:
-        place = writer.staging / attempt_name(run.record.run_id, run.record.attempt)
-        place.mkdir(parents=True)
-        (place / run.record.raw[0]).write_bytes(run.raw)
-        for name, content in run.tables.items():
-            (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_bytes(content)
-    writer.commit_all([run.record for run in new])
+    writer.commit_staged(_staged(run, writer.staging) for run in new)
+
+
+def _staged(run: ImportedRun, staging: Path) -> Staged:
+    place = staging / attempt_name(run.record.run_id, run.record.attempt)
+    place.mkdir(parents=True)
+    (place / run.record.raw[0]).write_bytes(run.raw)
+    for name, content in run.tables.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_bytes(content)
+    return staged(run.record, staging, time.time(), run.series)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.imports.contents import sources, text_of
+from tare.imports.contents import Source, sources, text_of
+from tare.imports.in_order import in_order
 from tare.imports.monitors.registry import monitor_of
 from tare.imports.parsers import Report
 from tare.imports.parsers.registry import PARSERS
@@ -85,26 +86,52 @@ def survey(directory: Path) -> Survey:
     def damaged(error: StudyError) -> None:
         unread[str(error)] += 1
 
-    for source in sources(directory, damaged):
+    for source, seen in in_order(_look, sources(directory, damaged), here=lambda each: each.member is not None):
         name = source.names[-1]
         names.append(name)
-        if name.lower().endswith(_NO_RESULTS):
+        if seen is None:
             continue
-        try:
-            text = text_of(source.read())
-        except StudyError as error:
-            unread[str(error)] += 1
-            continue
-        parser = None if not text else next((each for each, one in PARSERS.items() if one.recognises(text)), None)
-        if text and parser is not None:
-            reports = read_reports(_ALIKE.sub(r"\1", text), PARSERS[parser], parser, FEW_ERRORS)
-            by_parser.setdefault(parser, []).append(SeenFile(name, tuple(reports)))
-        elif text and (tool := monitor_of(text)) is not None:
-            monitors.setdefault(tool, []).append(name)
-        elif text and name.lower().endswith(_TABLES):
-            tables.append(SeenTable(name, text))
+        if seen.unread is not None:
+            unread[seen.unread] += 1
+        elif seen.parser is not None:
+            by_parser.setdefault(seen.parser, []).append(SeenFile(name, seen.reports))
+        elif seen.monitor is not None:
+            monitors.setdefault(seen.monitor, []).append(name)
+        elif seen.table is not None:
+            tables.append(SeenTable(name, seen.table))
         else:
             unknown.append(name)
     for parser, files in by_parser.items():
         by_parser[parser] = [file for file in files if not file.is_log] or files
     return Survey(directory, by_parser, tuple(tables), tuple(unknown), unread, tuple(names), monitors)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a file is: a report, a log of a monitor, a table, or nothing known."""
+
+    parser: str | None = None
+    reports: tuple[Report, ...] = ()
+    monitor: str | None = None
+    table: str | None = None
+    unread: str | None = None
+
+
+def _look(source: Source) -> _Seen | None:
+    """Read a file; `None` if its name says that it is no result."""
+    name = source.names[-1].lower()
+    if name.endswith(_NO_RESULTS):
+        return None
+    try:
+        text = text_of(source.read())
+    except StudyError as error:
+        return _Seen(unread=str(error))
+    if not text:
+        return _Seen()
+    parser = next((each for each, one in PARSERS.items() if one.recognises(text)), None)
+    if parser is not None:
+        reports = read_reports(_ALIKE.sub(r"\1", text), PARSERS[parser], parser, FEW_ERRORS)
+        return _Seen(parser, tuple(reports))
+    if (tool := monitor_of(text)) is not None:
+        return _Seen(monitor=tool)
+    return _Seen(table=text) if name.endswith(_TABLES) else _Seen()

@@ -8,9 +8,10 @@ report lacks is `None`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
+from tare.imports.parsers.columns import Columns
 from tare.record.measurement import Measurement
 
 LARGEST_FIGURE = 1e15
@@ -23,7 +24,7 @@ class Report:
 
     `says`: name → what the report says of itself, as a text: `threads`, `version`, `test`, `rate`. `line`: where it
     begins. `text`: the report alone. `distortions`: names in
-    `analyze.validity.distortions` that its figures are known to have.
+    `analyze.validity.distortions` that its figures are known to have. `columns`: windows that `measurement` lacks.
     """
 
     measurement: Measurement | None
@@ -32,6 +33,14 @@ class Report:
     line: int = 1
     text: str = ""
     distortions: tuple[str, ...] = ()
+    columns: Columns | None = None
+
+    @property
+    def whole(self) -> Measurement | None:
+        """The measurement with its windows."""
+        if self.measurement is None or self.columns is None:
+            return self.measurement
+        return replace(self.measurement, windows=self.columns.windows())
 
 
 class Parser(Protocol):

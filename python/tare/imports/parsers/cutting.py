@@ -22,7 +22,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Part:
-    """Lines of one report. `first`: number of its first line. `ranks`: which stages of a report occur."""
+    """Lines of one report, those of a block together. `first`: number of its first line. `ranks`: its stages."""
 
     first: int
     lines: tuple[str, ...]
@@ -45,9 +45,19 @@ def any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{each.pattern})" for each in patterns))
 
 
+def in_blocks(text: str, alike: re.Pattern[str]) -> list[str]:
+    """Lines of a text, of which neighbours that are `alike` stay one text; the last follows the last line end."""
+    lines, at = list[str](), 0
+    for block in alike.finditer(text):
+        lines += text[at : block.start()].split("\n")[:-1]
+        lines.append(block.group().removesuffix("\n"))
+        at = block.end()
+    return lines + text[at:].split("\n")
+
+
 def cut(lines: Sequence[str], stages: Sequence[Stage]) -> Iterator[Part]:
-    """Cut a log where a line is out of order: there the next report begins."""
-    begin, ranks, highest, before = 0, set[int](), -1, -1
+    """Cut a log, whose lines may be blocks, where a line is out of order: there the next report begins."""
+    begin, first, ranks, highest, before = 0, 1, set[int](), -1, -1
     belongs = any_of(tuple(stage.pattern for stage in stages)).match
     for n, line in enumerate(lines):
         if not belongs(line):
@@ -57,11 +67,13 @@ def cut(lines: Sequence[str], stages: Sequence[Stage]) -> Iterator[Part]:
             continue  # one more of many lines alike
         rank = before = next(each for each, stage in enumerate(stages) if stage.pattern.match(line))
         if rank < highest or (rank == highest and stages[rank].once):
-            yield Part(begin + 1, tuple(lines[begin:n]), frozenset(ranks))
+            part = tuple(lines[begin:n])
+            yield Part(first, part, frozenset(ranks))
+            first += sum(each.count("\n") + 1 for each in part)
             begin, ranks, highest = n, set(), -1
         ranks.add(rank)
         highest = max(highest, rank)
-    yield Part(begin + 1, tuple(lines[begin:]), frozenset(ranks))
+    yield Part(first, tuple(lines[begin:]), frozenset(ranks))
 
 
 def stated(lines: Iterable[str], patterns: Mapping[str, re.Pattern[str]]) -> dict[str, str]:

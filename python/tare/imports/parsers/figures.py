@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.errors import RunFailed
 from tare.imports.parsers import LARGEST_FIGURE
+from tare.imports.parsers.columns import Columns
 from tare.record.measurement import Histogram, Latency, Measurement, Operation, Window
 
 _of_window = attrgetter(*(each.name for each in fields(Window)))
@@ -97,12 +98,13 @@ class Figures:
         )
 
 
-def plausible(measured: Measurement) -> Measurement:
+def plausible(measured: Measurement, columns: Columns | None = None) -> Measurement:
     """Return a measurement. Raises `RunFailed` if a number is not finite or above `LARGEST_FIGURE`."""
-    series = chain(chain.from_iterable(map(_of_window, measured.windows)), chain.from_iterable(measured.histogram))
-    for figure in series:  # most figures of a run: `asdict` would copy each
-        if figure is not None and not abs(figure) <= LARGEST_FIGURE:
-            raise RunFailed(f"a figure of {figure:g} is not plausible")
+    windows = columns.figures.values() if columns else map(_of_window, measured.windows)
+    series = chain(chain.from_iterable(windows), chain.from_iterable(measured.histogram))
+    figures = [figure for figure in series if figure is not None]  # most of a run: `asdict` would copy each
+    if not all(map(LARGEST_FIGURE.__ge__, map(abs, figures))):
+        _must_be_plausible(figures)
     _must_be_plausible(asdict(replace(measured, windows=(), histogram=())))
     return measured
 
@@ -113,7 +115,7 @@ def _must_be_plausible(tree: Any) -> None:
     if isinstance(tree, list | tuple):
         for each in tree:
             _must_be_plausible(each)
-    elif isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE:
+    elif isinstance(tree, float | int) and not abs(tree) <= LARGEST_FIGURE:
         raise RunFailed(f"a figure of {tree:g} is not plausible")
 
 

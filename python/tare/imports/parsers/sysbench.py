@@ -12,14 +12,15 @@ from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
-from tare.imports.parsers.cutting import Part, Stage, any_of, cut, rank_of, stated
+from tare.imports.parsers.columns import Columns
+from tare.imports.parsers.cutting import Part, Stage, any_of, cut, in_blocks, rank_of, stated
 from tare.imports.parsers.figures import NUMBER, Figures, Times
-from tare.record.measurement import Window
 from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
-from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in, whole_lines
+from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in
 
 _BANNER = re.compile(r"sysbench v? ?(\d+\.\d+(?:\.\d+)?(?:[-.\w]*))(?::| \()")
 _INTERVAL = re.compile(r"\[ *\d+s ?\] ")
+_INTERVAL_LINES = re.compile(rf"^(?:{_INTERVAL.pattern}.*\n)+", re.MULTILINE)
 _STAGES = (
     Stage(re.compile(r"(?:[+$#>] |\S*[$#] ?)?(?:\S+/)?sysbench\s.*\srun$")),
     Stage(_BANNER),
@@ -35,22 +36,24 @@ _STAGES = (
 """Lines of a report in order, after the command that a shell repeated."""
 _HELD_RANK = 2
 _N = NUMBER
-_PLAIN = r"\d+(?:\.\d+)?"
+_PLAIN = r"\d+\.?\d*"
 _INTERVALS = (
     re.compile(
-        rf"\[ *(\d+)s ?\] thds: \d+ tps: ({_PLAIN}) qps: ({_PLAIN}) \(r/w/o: [^)]*\) "
-        rf"lat \(ms,(\d+)%\): ({_PLAIN}) err/s: ({_PLAIN}) reconn/s: ({_PLAIN})"
+        rf"^\[ *(\d+)s ?\] thds: \d+ tps: ({_PLAIN}) qps: ({_PLAIN}) \(r/w/o: [^)\n]*\) "
+        rf"lat \(ms,(\d+)%\): ({_PLAIN}) err/s: ({_PLAIN}) reconn/s: ({_PLAIN})",
+        re.MULTILINE,
     ),
     re.compile(
-        rf"\[ *(\d+)s ?\] threads: \d+, tps: ({_PLAIN}), reads(?:/s)?: {_PLAIN}(), writes(?:/s)?: {_PLAIN}, "
+        rf"^\[ *(\d+)s ?\] threads: \d+, tps: ({_PLAIN}), reads(?:/s)?: {_PLAIN}(), writes(?:/s)?: {_PLAIN}, "
         rf"response time: (?={_PLAIN}ms \((\d+)%\))({_PLAIN})ms \(\d+%\)"
-        rf"(?:, errors: ({_PLAIN}), reconnects: +({_PLAIN}))?"
+        rf"(?:, errors: ({_PLAIN}), reconnects: +({_PLAIN}))?",
+        re.MULTILINE,
     ),
-    re.compile(rf"\[ *(\d+)s ?\] thds: \d+ eps: ({_PLAIN})() lat \(ms,(\d+)%\): ({_PLAIN})()()"),
+    re.compile(rf"^\[ *(\d+)s ?\] thds: \d+ eps: ({_PLAIN})() lat \(ms,(\d+)%\): ({_PLAIN})()()", re.MULTILINE),
 )
 """Lines of 1.0, 1.1 and 0.5, and of tests without a database: end, rate, queries, percentile, latency, errors and
 reconnects, of which some are empty."""
-_QUEUE = re.compile(r"\[ *\d+s ?\] queue length: ")
+_QUEUE = "] queue length: "
 _LINES: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -123,9 +126,8 @@ class Sysbench:
 
     def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
         """Each report of the file; calls of `prepare` and `cleanup` are none."""
-        *lines, rest = whole_lines(
-            text
-        )  # a last line without its end was cut, but the last of a report has no figure
+        # A last line without its end was cut, but the last of a report has no figure.
+        *lines, rest = in_blocks(text.replace("\r\n", "\n").replace("\r", "\n"), _INTERVAL_LINES)
         counts = [rest] if _LINES["fair"].fullmatch(rest.rstrip()) else complaints_in([rest])
         parts = list(cut([*lines, *counts], _STAGES))
         runs = [part for part in parts if max(part.ranks, default=0) >= _HELD_RANK]
@@ -136,14 +138,15 @@ class Sysbench:
         for part in runs:
             intervals = [line for line in part.lines if _INTERVAL.match(line)]
             others = [line for line in part.lines if not _INTERVAL.match(line)]
-            says = _said([*others, *intervals[:1]])
+            says = _said([*others, *(block.split("\n", 1)[0] for block in intervals[:1])])
             try:
                 target = float(says["rate"]) if "rate" in says else None
                 figures, distortions = _figures(part, others, intervals, max_error_share, target)
             except RunFailed as error:
                 yield Report(None, str(error), says, part.first, part.text)
             else:
-                yield Report(figures.measurement(), None, says, part.first, part.text, distortions)
+                columns = _columns(intervals)
+                yield Report(figures.measurement(), None, says, part.first, part.text, distortions, columns)
 
 
 def _said(lines: Sequence[str]) -> dict[str, str]:
@@ -174,7 +177,7 @@ def _queries(lines: Sequence[str]) -> str | None:
 def _figures(
     part: Part, lines: list[str], intervals: list[str], max_error_share: float, target: float | None
 ) -> tuple[Figures, tuple[str, ...]]:
-    """Figures of a report: `lines` are those that are no `intervals`."""
+    """Figures of a report: `lines` are those that are no `intervals`, which are blocks of lines."""
     if complaints := complaints_in(lines):
         raise RunFailed(f"sysbench: {complaints[0]}")
     found, percentiles = _numbers(lines)
@@ -202,7 +205,7 @@ def _figures(
     elif counted and int(counted[0]) != events:
         unit = "events"
     histogram = histogram_in(lines)
-    arrivals = target is not None or any(map(_QUEUE.match, intervals))  # latencies with time in the queue
+    arrivals = target is not None or any(_QUEUE in block for block in intervals)  # latencies with time in the queue
     queries = found.get("queries", found.get("rw_requests"))
     figures = Figures(
         throughput=rate,
@@ -214,7 +217,6 @@ def _figures(
         errors=errors,
         reconnects=int(found.get("reconnects", (0.0,))[0]),
         histogram=[(bucket.value_ms, bucket.count) for bucket in histogram],
-        windows=_windows(intervals),
         details=_details(found) | ({"target_per_s": target, "delivered_share": rate / target} if target else {}),
     )
     return figures, ("events-for-transactions",) if counted and counted[0] == 0 else ()
@@ -272,26 +274,34 @@ def _times(
     )
 
 
-def _windows(lines: Sequence[str]) -> Iterator[Window]:
-    """Yield the interval lines that show figures; those of a log are of one form."""
-    form = _INTERVALS[0]
-    for line in lines:
-        match = form.match(line)
-        if match is None:
-            form = next((each for each in _INTERVALS if each.match(line)), form)
-            match = form.match(line)
-        if match is None:
-            continue
-        end, rate, queries, percent, latency, errors, reconnects = match.groups()
-        throughput = float(rate)
-        yield Window(
-            float(end),
-            throughput,
-            float(latency) if percent == "95" and throughput > 0 else None,
-            float(errors) if errors else None,
-            float(reconnects) if reconnects else None,
-            float(queries) if queries else None,
-        )
+def _columns(blocks: Sequence[str]) -> Columns | None:
+    """Figures of the interval lines that show some."""
+    rows = [row for block in blocks for row in _rows(block)]
+    if not rows:
+        return None
+    ends, rates, queries, percents, latencies, errors, reconnects = zip(*rows, strict=True)
+    throughputs = tuple(map(float, rates))
+    timed = zip(percents, throughputs, latencies, strict=True)
+    p95 = [float(each) if percent == "95" and rate > 0 else None for percent, rate, each in timed]
+    return Columns(
+        {
+            "end_s": tuple(map(float, ends)),
+            "throughput_per_s": throughputs,
+            "latency_p95_ms": p95,
+            "errors_per_s": [float(each) if each else None for each in errors],
+            "reconnects_per_s": [float(each) if each else None for each in reconnects],
+            "queries_per_s": [float(each) if each else None for each in queries],
+        }
+    )
+
+
+def _rows(block: str) -> list[tuple[str, ...]]:
+    """Figures of a block's lines in order; those of a log are of one form."""
+    for form in _INTERVALS:
+        if form.match(block) and len(rows := form.findall(block)) == block.count("\n") + 1:
+            return rows
+    lines = block.split("\n")
+    return [row for line in lines for form in _INTERVALS for row in form.findall(line)]
 
 
 def _details(found: Mapping[str, tuple[float, ...]]) -> dict[str, float]:

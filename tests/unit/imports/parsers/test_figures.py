@@ -370,5 +370,17 @@ def test_each_form_of_an_interval_line_of_sysbench_is_a_window(line: str, window
         (DATA / "sysbench" / "cpu.txt").read_text().replace("Threads started!\n", f"Threads started!\n{line}\n", 1)
     )
     (report,) = PARSERS["sysbench"].reports(text, 0.0)
-    assert report.measurement is not None
-    assert report.measurement.windows[0] == window
+    assert report.whole is not None
+    assert report.whole.windows[0] == window
+
+
+def test_interval_lines_of_two_forms_in_one_log_are_windows_in_their_order() -> None:
+    forms = (
+        "[ 1s ] thds: 4 tps: 10.00 qps: 20.00 (r/w/o: 20/0/0) lat (ms,95%): 1.50 err/s: 0.00 reconn/s: 0.00",
+        "[ 1s ] queue length: 3, concurrency: 4",
+        "[ 2s ] thds: 4 eps: 11.00 lat (ms,95%): 1.60",
+    )
+    text = (DATA / "sysbench" / "cpu.txt").read_text().replace("Threads started!\n", "\n".join(forms) + "\n", 1)
+    (report,) = PARSERS["sysbench"].reports(text, 0.0)
+    assert report.whole is not None
+    assert report.whole.windows[:2] == (Window(1.0, 10.0, 1.5, 0.0, 0.0, 20.0), Window(2.0, 11.0, 1.6))

@@ -19,8 +19,8 @@ def measured(tool: str, path: str, before: str = "") -> Measurement:
     text = text_of((DATA / path).read_bytes())
     assert text is not None
     (report,) = list(PARSERS[tool].reports(before + text, 1.0))
-    assert report.measurement is not None, report.failure
-    return report.measurement
+    assert report.whole is not None, report.failure
+    return report.whole
 
 
 def count_of(histogram: tuple[tuple[float, int], ...]) -> int:
