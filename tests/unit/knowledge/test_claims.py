@@ -186,5 +186,5 @@ def test_every_weak_source_that_comes_with_tare_says_why(shipped: tuple[ClaimFil
     weak = {known.study for known in shipped if known.claim.source.weak}
     assert weak == {
         "temper-cpu-limits", "serverdevworker", "rostedt-vm-tracing", "sigmonsays-docker-proxy",
-        "techplained-overlay2", "karna-2021",
+        "techplained-overlay2", "karna-2021", "duke-2014", "joyson-2020",
     }  # fmt: skip
