@@ -110,6 +110,11 @@ class Source:
         return _member(self.archive, self.path, self.member)
 
 
+def is_archive(name: str) -> bool:
+    """Whether a file is named as an archive."""
+    return _ARCHIVE.search(name) is not None
+
+
 def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None) -> Iterator[Source]:
     """Yield every file and member of an archive below the directory, in the order of names; stores are left out.
 
@@ -117,9 +122,9 @@ def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None
     """
     if not directory.is_dir():
         raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
-    for name in _files_below(str(directory)):
+    for name in _files_below(str(directory), told=damaged):
         path = directory / name
-        if not _ARCHIVE.search(name):
+        if not is_archive(name):
             yield Source(path, name)
             continue
         with ExitStack() as stack:
@@ -134,16 +139,24 @@ def sources(directory: Path, damaged: Callable[[StudyError], None] | None = None
             yield from (Source(path, f"{name}/{member}", member, archive) for member in members)
 
 
-def _files_below(directory: str, below: str = "") -> Iterator[str]:
-    """Yield the names of files in order, without those of a store."""
+def _files_below(
+    directory: str, below: str = "", told: Callable[[StudyError], None] | None = None
+) -> Iterator[str]:
+    """Yield the names of files in order, without those of a store. `told`: takes what is not followed."""
     entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
     if any(entry.name == StoreLayout(Path()).database.name for entry in entries):
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _files_below(entry.path, f"{below}{entry.name}/")
+            yield from _files_below(entry.path, f"{below}{entry.name}/", told)
         elif entry.is_file():
             yield below + entry.name
+        elif entry.is_dir() and told is not None:
+            told(
+                StudyError(
+                    f"{entry.path} is a link to a directory", hint="copy what it leads to, if it has results"
+                )
+            )
 
 
 @contextmanager

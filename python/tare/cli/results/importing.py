@@ -125,7 +125,8 @@ def _import(mapping: ImportMapping, directory: Path, store: StorePlace) -> None:
     if pairs := copies(imported):
         one, other = pairs[0]
         more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
-        typer.echo(f"warning: {one} and {other} are identical{more}: two runs, or one run twice?", err=True)
+        both = f"two reports of {one}" if one == other else f"{one} and {other}"
+        typer.echo(f"warning: {both} are identical{more}: two runs, or one run twice?", err=True)
     failed = [run.record for run in imported.runs if not run.record.outcome.ok]
     if failed:
         first = failed[0]

@@ -90,7 +90,8 @@ def guess(found: Survey) -> Guess:
         names = [file.name for file in found.by_parser[parsers[0]]]
         raise StudyError(
             f"{counted(len(names), 'file')} of {parsers[0]}, but no part of their names tells arms apart: "
-            + ", ".join(names[:_MOST_SHOWN]),
+            + ", ".join(names[:_MOST_SHOWN])
+            + "".join(f"; not read: {why}" for why in list(found.unread)[:1]),
             hint="put the files of each arm into a folder of its own, or write a mapping: docs/reference/import.md",
         )
     name = level_name(found.directory.resolve().name)
@@ -138,11 +139,19 @@ def _made_of_table(form: TableForm) -> _Made | None:
 
 
 def _no_report(found: Survey) -> StudyError:
+    if not found.names:
+        return StudyError(f"there is no file in {found.directory}", hint="name the directory with the results")
+    first = [
+        *(f"not read: {why}" for why in found.unread),
+        *(f"of no known tool: {name}" for name in found.unknown),
+    ]
     tables = f", but {counted(len(found.tables), 'table')}: {found.tables[0].name}" if found.tables else ""
     failed = next((report.failure for files in found.by_parser.values() for report in files[0].reports), None)
     return StudyError(
         f"no good report of {', '.join(PARSERS)} in {found.directory}{tables}"
-        + (f" ({failed})" if failed and not found.tables else ""),
+        + (
+            f" ({failed})" if failed and not found.tables else f"; {first[0]}" if first and not found.tables else ""
+        ),
         hint="a table needs a mapping that names its columns: docs/reference/import.md#tables",
     )
 
@@ -221,7 +230,8 @@ def _text(made: _Made, name: str, rest: Sequence[str]) -> str:
 def _others(made: _Made, pattern: str, rest: Sequence[str]) -> list[str]:
     """Lines that leave out files of another kind whose names the pattern fits too."""
     read = PathPattern.of(pattern).read
-    levels = {part.name: part.texts for part in made.of(Role.FACTOR)}
+    listed = [part for part in made.of(Role.CONDITION) if not _is_any(part)]
+    levels = {part.name: part.texts for part in [*made.of(Role.FACTOR), *listed]}
     fits = [parts for name in rest if (parts := read(name)) is not None]
     unwanted = [
         name for name, texts in levels.items() if any(parts.get(name, texts[0]) not in texts for parts in fits)
@@ -253,12 +263,11 @@ def _rest(made: _Made) -> list[str]:
     if conditions:
         lines.append("conditions:  # alike in all runs of a block; move one to factors to compare its levels")
         for part in conditions:
-            named = {level_name(text): text for text in part.texts}
-            if part.said or len(named) < len(part.texts) or not any(map(has_separator, part.texts)):
+            if _is_any(part):
                 lines.append(f"  {part.name}: any  # {part.why}: {_listed(part.texts)}")
             else:  # its texts tell where it ends
                 lines.append(f"  {part.name}:  # {part.why}")
-                lines += [f"    {_quoted(level)}: {_quoted(text)}" for level, text in named.items()]
+                lines += [f"    {_quoted(level_name(text))}: {_quoted(text)}" for text in part.texts]
     if conditions and math.prod(len(part.texts) for part in conditions) <= _MOST_STRATA:
         lines.append(f"strata: [{', '.join(part.name for part in conditions)}]  # a finding for each of them too")
     if made.by_row:
@@ -269,6 +278,12 @@ def _rest(made: _Made) -> list[str]:
         lines.append("ignore:")
         lines += [f"  - {part.name}  # {part.why}" for part in ignored]
     return lines
+
+
+def _is_any(part: Part) -> bool:
+    """Whether a condition takes every text, as those found do not tell where it ends in a name."""
+    same = len({level_name(text) for text in part.texts}) < len(part.texts)
+    return bool(part.said) or same or not any(map(has_separator, part.texts))
 
 
 def _pattern(made: _Made) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.imports.contents import Source, sources, text_of
+from tare.imports.contents import Source, is_archive, sources, text_of
 from tare.imports.in_order import in_order
 from tare.imports.monitors.registry import monitor_of
 from tare.imports.parsers import Report
@@ -93,13 +93,13 @@ def survey(directory: Path) -> Survey:
             continue
         if seen.unread is not None:
             unread[seen.unread] += 1
-        elif seen.parser is not None:
+        if seen.parser is not None:
             by_parser.setdefault(seen.parser, []).append(SeenFile(name, seen.reports))
         elif seen.monitor is not None:
             monitors.setdefault(seen.monitor, []).append(name)
         elif seen.table is not None:
             tables.append(SeenTable(name, seen.table))
-        else:
+        elif seen.unread is None:
             unknown.append(name)
     for parser, files in by_parser.items():
         by_parser[parser] = [file for file in files if not file.is_log] or files
@@ -108,7 +108,7 @@ def survey(directory: Path) -> Survey:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file is: a report, a log of a monitor, a table, or nothing known."""
+    """What a file is: reports, a log of a monitor, a table, or nothing known. `unread`: why not all is read."""
 
     parser: str | None = None
     reports: tuple[Report, ...] = ()
@@ -122,16 +122,20 @@ def _look(source: Source) -> _Seen | None:
     name = source.names[-1].lower()
     if name.endswith(_NO_RESULTS):
         return None
+    if source.member is not None and is_archive(source.member):
+        return _Seen(unread=f"{source.name} is an archive in an archive (unpack it)")
     try:
         text = text_of(source.read())
     except StudyError as error:
         return _Seen(unread=str(error))
-    if not text:
-        return _Seen()
-    parser = next((each for each, one in PARSERS.items() if one.recognises(text)), None)
-    if parser is not None:
-        reports = read_reports(_ALIKE.sub(r"\1", text), PARSERS[parser], parser, FEW_ERRORS)
-        return _Seen(parser, tuple(reports))
-    if (tool := monitor_of(text)) is not None:
-        return _Seen(monitor=tool)
-    return _Seen(table=text) if name.endswith(_TABLES) else _Seen()
+    return _contents(source.name, text, is_table=name.endswith(_TABLES)) if text else _Seen()
+
+
+def _contents(name: str, text: str, *, is_table: bool) -> _Seen:
+    tools = [tool for tool, parser in PARSERS.items() if parser.recognises(text)]
+    if not tools:
+        monitor = monitor_of(text)
+        return _Seen(monitor=monitor, table=text if is_table and monitor is None else None)
+    reports = read_reports(_ALIKE.sub(r"\1", text), PARSERS[tools[0]], tools[0], FEW_ERRORS)
+    more = f"{name} holds output of {' and '.join(tools)}, of which the first is read (split the file)"
+    return _Seen(tools[0], tuple(reports), unread=more if len(tools) > 1 else None)

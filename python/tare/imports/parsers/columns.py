@@ -19,7 +19,7 @@ class Columns:
 
     def windows(self) -> tuple[Window, ...]:
         """An object for each window."""
-        return tuple(Window(*row) for row in self.rows(_FIELDS))  # type: ignore[arg-type]
+        return tuple(Window(*row) for row in self.rows(_FIELDS))  # type: ignore[arg-type] # each column is of its field
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[float | None, ...]]:
         """Yield these fields of each window."""
