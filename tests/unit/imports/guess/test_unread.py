@@ -24,7 +24,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def told(results: Path) -> str:
+def sentences_of(results: Path) -> str:
     return "\n".join(guess(survey(results)).found)
 
 
@@ -32,8 +32,8 @@ def test_a_link_to_a_directory(results: Path, tmp_path: Path) -> None:
     (tmp_path / "kata").mkdir()
     (results / "kata").symlink_to(tmp_path / "kata")
     (results / "loop").symlink_to(results)
-    assert "kata is a link to a directory (copy what it leads to" in told(results)
-    assert "loop is a link to a directory" in told(results)
+    assert "kata is a link to a directory (copy what it leads to" in sentences_of(results)
+    assert "loop is a link to a directory" in sentences_of(results)
 
 
 def test_the_output_of_a_second_tool_in_a_file(results: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_output_of_a_second_tool_in_a_file(results: Path) -> None:
     (results / "bare" / "run1.log").write_text(SYSBENCH + pgbench)
     assert (
         "bare/run1.log holds output of sysbench and pgbench, of which the first is read (split the file)"
-        in told(results)
+        in sentences_of(results)
     )
 
 
@@ -51,7 +51,7 @@ def test_an_archive_in_an_archive(results: Path) -> None:
         archive.writestr("run1.log", SYSBENCH)
     with zipfile.ZipFile(results / "all.zip", "w") as archive:
         archive.writestr("kata.zip", inner.getvalue())
-    assert "all.zip/kata.zip is an archive in an archive (unpack it)" in told(results)
+    assert "all.zip/kata.zip is an archive in an archive (unpack it)" in sentences_of(results)
 
 
 def test_a_directory_without_a_file_and_one_without_a_result(tmp_path: Path) -> None:
