@@ -109,7 +109,8 @@ fn authenticate(wire: &mut Wire, access: &Access, user: &str) -> Result<(), Faul
                 scram = Some(started);
             }
             (11, Some(scram)) => {
-                let proven = scram.prove(text(data)?).map_err(malformed)?;
+                let proven = scram.prove(text(data)?);
+                let proven = proven.map_err(|reason| Fault::Login(reason.to_owned()))?;
                 send(wire, b'p', &[proven.message.as_bytes()])?;
                 proof = Some(proven);
             }
