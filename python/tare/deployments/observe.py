@@ -95,6 +95,7 @@ def observe(
         _in_cgroup(groups, cgroups, paths, "hugetlb", f"hugetlb.2MB.{name}") for name in ("limit_in_bytes", "max")
     ]
     environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
+    mems = status.get("Mems_allowed_list")
     stat = _last_look(host, pid)
     return Observation(
         cgroups=paths,
@@ -118,7 +119,8 @@ def observe(
         root_mount=mounts_of(mountinfo, ["/"]).get("/"),
         shm_bytes=shm_bytes,
         swap_limit=swap_limit,
-        mems_allowed=status.get("Mems_allowed_list"),
+        mems_allowed=mems,
+        memory_policy=_memory_policy(host, pid, mems),
         pids_limit=pids_limit,
         security_label=security_label(_text(process, f"/proc/{pid}/attr/current")),
         seccomp_filters=status.get("Seccomp_filters"),
@@ -133,6 +135,18 @@ def observe(
         io_weight=next((value for each in weights if (value := _in_cgroup(groups, cgroups, paths, *each))), None),
         network_settings=network_settings,
     )
+
+
+def _memory_policy(host: Host, pid: int, nodes: str | None) -> str | None:
+    """Policy of a process that may use several nodes: `default`, `interleave:0-1`.
+
+    It stands at its first mapping, and no more is read: the kernel walks the page tables of what it prints.
+    """
+    if nodes is None or nodes.isdecimal():
+        return None
+    done = host.run(["head", "-c", "200", f"/proc/{pid}/numa_maps"], timeout_s=_DIGEST_S, check=False)
+    words = done.text.split(maxsplit=2) if done.code == 0 else []
+    return words[1] if len(words) > 1 else None
 
 
 def scheduler_of(stat: Stat) -> str:

@@ -75,6 +75,8 @@ class Observation:
     """Swap that its group may use beside its memory, in bytes, or `max`; `null`: the kernel does not count it."""
     mems_allowed: str | None = None
     """NUMA nodes of its memory."""
+    memory_policy: str | None = None
+    """NUMA policy of its memory, as `/proc/PID/numa_maps` has it; `null`: one node, or unknown."""
     pids_limit: str | None = None
     """Most processes and threads of its group, or `max`."""
     security_label: str | None = None

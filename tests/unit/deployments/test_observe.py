@@ -124,6 +124,28 @@ def test_an_environment_that_a_program_has_written_over_is_not_known(
     assert parse_environ(text) == peer
 
 
+@pytest.mark.parametrize(
+    ("nodes", "maps", "policy"),
+    [
+        (
+            "0-1",
+            b"5600 interleave:0-1 file=/usr/bin/mongod mapped=2 N0=2 kernelpagesize_kB=4\n5604 de",
+            "interleave:0-1",
+        ),
+        ("0,2", b"", None),
+        ("0", b"5600 default file=/usr/bin/mongod", None),
+    ],
+)
+def test_the_numa_policy_of_what_may_use_several_nodes_is_that_of_its_first_mapping(
+    nodes: str, maps: bytes, policy: str | None
+) -> None:
+    host = FakeHost()
+    process = host.spawn()
+    host.files[f"/proc/{process.pid}/status"] = f"Mems_allowed_list:\t{nodes}\n".encode()
+    host.answers["head", "-c", "200", f"/proc/{process.pid}/numa_maps"] = Completed((), 0, maps)
+    assert observe(host, parse_cgroups(HYBRID), process.pid, []).memory_policy == policy
+
+
 def test_v2_limits_are_read() -> None:
     host = FakeHost()
     process = host.spawn()

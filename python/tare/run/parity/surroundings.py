@@ -35,6 +35,7 @@ SURROUNDINGS: tuple[Surrounding, ...] = (
     Surrounding("shm_bytes", "size of /dev/shm", ("limits.shm", "limits.memory"), "shm"),
     Surrounding("swap_limit", "swap limit", ("limits.swap", "limits.memory"), "swap"),
     Surrounding("mems_allowed", "NUMA nodes of its memory", ("limits.mems",), "mems"),
+    Surrounding("memory_policy", "NUMA policy of its memory", _SERVER),
     Surrounding("pids_limit", "limit of processes", ("limits.pids", "engine"), "pids"),
     Surrounding("security_label", "label of AppArmor or SELinux", ("engine", "runtime"), "label"),
     Surrounding("seccomp_filters", "number of seccomp filters", _SECCOMP, "seccomp"),

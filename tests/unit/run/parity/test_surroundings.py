@@ -41,6 +41,7 @@ def test_limits_are_as_declared(changes: dict[str, Any], why: list[str]) -> None
     [
         ("swap_limit", "0", "max", "sut.limits.swap", "swap limit"),
         ("mems_allowed", "0", "0-1", "sut.limits.mems", "NUMA nodes of its memory"),
+        ("memory_policy", "default", "interleave:0-1", "sut.image", "NUMA policy of its memory"),
         ("pids_limit", "max", "2048", "sut.limits.pids", "limit of processes"),
         ("security_label", "docker-default (enforce)", "unconfined", "sut.engine", "label of AppArmor or SELinux"),
         ("seccomp_filters", "1", "0", "sut.confinement.seccomp", "number of seccomp filters"),
