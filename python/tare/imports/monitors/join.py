@@ -45,12 +45,18 @@ class Joined:
 def joined(records: Sequence[RunRecord], logs: Sequence[LogBeside], spec: MonitorsSpec) -> Joined:
     """Join each log to the good runs whose names have its words, and which its clock covers."""
     runs = [_watched(record) for record in records if record.outcome.ok]
-    sentences, offsets = list[str](), Counter[tuple[str, str]]()
+    having: dict[str, set[int]] = {}
+    for n, run in enumerate(runs):
+        for word in run.words:
+            having.setdefault(word, set()).add(n)
+    alone: dict[tuple[str, str], list[str]] = {}
+    offsets = Counter[tuple[str, str]]()
     for beside in logs:
-        candidates = [run for run in runs if beside.words <= run.words]
+        near = set(range(len(runs))).intersection(*(having.get(word, set()) for word in beside.words))
+        candidates = [runs[n] for n in sorted(near) if beside.words <= runs[n].words]
         why = _join(beside, candidates, spec)
         if why is not None:
-            sentences.append(f"{beside.name} ({beside.tool}) is joined to no run: {why}")
+            alone.setdefault((beside.tool, why), []).append(beside.name)
     made, tables = dict[str, RunRecord](), dict[str, Mapping[str, bytes]]()
     for run in runs:
         if run.kept and run.run_s is not None:
@@ -60,7 +66,13 @@ def joined(records: Sequence[RunRecord], logs: Sequence[LogBeside], spec: Monito
             }
             offsets.update((tool, _offset_text(offset)) for tool, (_, _, offset) in run.kept.items())
     joins = [f"{tool} joined to {counted(count, 'run')}: {text}" for (tool, text), count in offsets.items()]
-    return Joined(made, tables, (*joins, *sentences))
+    return Joined(made, tables, (*joins, *(_unjoined(tool, why, names) for (tool, why), names in alone.items())))
+
+
+def _unjoined(tool: str, why: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} ({tool}) is joined to no run: {why}"
+    return f"{counted(len(names), 'log')} of {tool}, such as {names[0]}, are joined to no run: {why}"
 
 
 def _watched(record: RunRecord) -> _Watched:

@@ -197,3 +197,11 @@ def test_a_directory_with_logs_of_monitors_has_them_in_its_guess(
     assert result.exit_code == 0, result.output
     assert "beside them: 1 log of dstat" in result.output
     assert "dstat joined to 1 run" in result.output
+
+
+def test_logs_that_are_joined_to_no_run_for_one_reason_have_one_sentence(tmp_path: Path) -> None:
+    text = (DATA / "monitor-logs" / "vmstat.txt").read_text()
+    (sentence,) = made(tmp_path, {"vmstat.txt": text, "vmstat.log": text}).monitors
+    assert sentence.startswith(
+        "2 logs of vmstat, such as vmstat.log, are joined to no run: log or runs have no clock"
+    )
