@@ -137,7 +137,7 @@ def left_of(engine: DockerClient, ledger: Ledger, parent: str) -> list[str]:
         if name in str(each.name)
     ]
     left += [f"network {each.name}" for each in engine.networks.list() if name in str(each.name)]
-    left += [f"cgroup {path}" for path in groups_called(Path(parent).name)]
+    left += [f"cgroup {path}" for path in groups_called(f"*_{parent.partition('_')[2]}")]
     left += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
     left += [str(path) for path in Path("/run").glob(f"tare-task.{name}*")]
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):

@@ -143,9 +143,12 @@ from pathlib import Path
 given = pickle.loads(bytes.fromhex(sys.argv[1]))
 {surroundings}
 from tare.deployments.registry import DEPLOYMENTS
-deployment = DEPLOYMENTS[given["kind"]](host, ledger, engine)
+from dataclasses import replace
+from tare.sites.marks import group_of
+deployment, task = DEPLOYMENTS[given["kind"]](host, ledger, engine), given["task"]
+group = group_of(task.cgroup_parent.partition("_")[2], ledger.owner_on(host.name))
 print("ready", flush=True)
-deployment.start(given["task"])
+deployment.start(replace(task, cgroup_parent=group))
 print("started", flush=True)
 time.sleep(1000)
 """

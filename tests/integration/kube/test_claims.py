@@ -117,7 +117,7 @@ def test_a_pods_data_are_on_the_volume_of_its_class_in_every_run(
         (mount,) = [mount for target, mount in seen["mounts"].items() if "redis" in target or target == "/data"]
         assert mount == (f"ext4 {disk}" if record.arm == "disk" else mount)
         assert (mount == f"ext4 {disk}") is (record.arm == "disk")
-        assert seen["pod"].get("storage class") == (None if record.arm == "bind" else f"tare-{record.arm}")
+        assert seen["pod"]["storage_class"] == (None if record.arm == "bind" else f"tare-{record.arm}")
     assert [path.name for path in (tmp_path / "disk").iterdir()] == ["lost+found"]
     assert list((tmp_path / "directory").iterdir()) == []
     spaces = cluster.must_get("/api/v1/namespaces")["items"]
