@@ -200,7 +200,7 @@ def mariadb(*options: str) -> Iterator[Server]:
             quoted = PASSWORD.replace("\\", "\\\\").replace("'", "''")
             server.query(
                 f"CREATE DATABASE test; CREATE USER native IDENTIFIED BY '{quoted}', empty IDENTIFIED BY '';"
-                f"CREATE USER other IDENTIFIED VIA ed25519 USING PASSWORD('{quoted}');"
+                f"CREATE USER ed25519 IDENTIFIED VIA ed25519 USING PASSWORD('{quoted}');"
                 "GRANT ALL ON test.* TO native, empty, other"
             )
             yield server
