@@ -172,7 +172,7 @@ def postgresql(*settings: str) -> Iterator[Server]:
 
 @contextmanager
 def mariadb(*options: str) -> Iterator[Server]:
-    """One with a database `test`, whose users log in with a password, without one, and otherwise."""
+    """One with a database `test`, whose users log in with a password, without one, and by ed25519."""
     mariadbd, install, client = (
         program(name, "mariadb-server") for name in ("mariadbd", "mariadb-install-db", "mariadb")
     )
@@ -201,7 +201,7 @@ def mariadb(*options: str) -> Iterator[Server]:
             server.query(
                 f"CREATE DATABASE test; CREATE USER native IDENTIFIED BY '{quoted}', empty IDENTIFIED BY '';"
                 f"CREATE USER ed25519 IDENTIFIED VIA ed25519 USING PASSWORD('{quoted}');"
-                "GRANT ALL ON test.* TO native, empty, other"
+                "GRANT ALL ON test.* TO native, empty, ed25519"
             )
             yield server
 
