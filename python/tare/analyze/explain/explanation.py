@@ -9,8 +9,9 @@ from functools import partial
 from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
+from tare.analyze.explain.charged import charged
 from tare.analyze.explain.components import DAEMONS, NO_SYMBOLS, NOT_NAMED, USER, components
-from tare.analyze.explain.log_output import LOG_OUTPUT, TITLE, charged, log_outputs
+from tare.analyze.explain.log_output import LOG_OUTPUT, TITLE, log_outputs
 from tare.analyze.explain.parts import Part, part_of
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide

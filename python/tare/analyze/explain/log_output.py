@@ -7,12 +7,10 @@ arm than beside its baseline in the same block does, if the arm also printed mor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from tare.analyze.explain.parts import Part, part_of
-from tare.analyze.explain.run_times import RunTimes
-from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.runs import Runs, select_runs
 from tare.record.run_record import RunRecord
 from tare.study.model import Study
@@ -93,30 +91,3 @@ def _rates(run: RunRecord) -> _Rates | None:
             return None
         printed = 0.0
     return _Rates(usage.engine_cpu_s / usage.over_s, printed / usage.over_s, operations / usage.over_s)
-
-
-def charged(mine: RunTimes, theirs: RunTimes) -> tuple[RunTimes, RunTimes]:
-    """Charge both runs of a block with log output: their shims, and what the daemons used more beside one of them.
-
-    Unchanged where nothing was sampled. Daemons' work in the same time is compared: `machine_us` is proportional to
-    the time of an operation.
-    """
-    if not mine.machine_us or not theirs.machine_us:
-        return mine, theirs
-    longer = mine.machine_us / theirs.machine_us
-    mine_us, theirs_us = mine.daemons_us or 0.0, theirs.daemons_us or 0.0
-    return _charge(mine, mine_us - theirs_us * longer), _charge(theirs, theirs_us - mine_us / longer)
-
-
-def _charge(run: RunTimes, excess_us: float) -> RunTimes:
-    if run.cpu_us is None:
-        return run
-    share = max(0.0, excess_us) / run.daemons_us if run.daemons_us else 0.0
-    cpu_us: dict[tuple[CpuSide, str], float] = {}
-    for (side, component), used in run.cpu_us.items():
-        moved = used if side is CpuSide.SHIM else share * used if side is CpuSide.ENGINE else 0.0
-        for key, part in (((CpuSide.LOG, component), moved), ((side, component), used - moved)):
-            if part:
-                cpu_us[key] = cpu_us.get(key, 0.0) + part
-    daemons_us = None if run.daemons_us is None else run.daemons_us * (1 - share)
-    return replace(run, cpu_us=cpu_us, daemons_us=daemons_us)

@@ -9,9 +9,10 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.estimate import Estimate
+from tare.analyze.explain.charged import charged
 from tare.analyze.explain.components import DAEMONS, USER
 from tare.analyze.explain.explanation import Pairing, explain_arm
-from tare.analyze.explain.log_output import LOG_OUTPUT, LogOutput, charged, log_outputs
+from tare.analyze.explain.log_output import LOG_OUTPUT, LogOutput, log_outputs
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.record.run_record import RunRecord
