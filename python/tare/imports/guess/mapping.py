@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -224,7 +225,7 @@ def _text(made: _Made, name: str, rest: Sequence[str]) -> str:
     for part in made.said:
         maybe = MAYBE if UNSAID in part.texts else ""
         lines.append(f"    {part.name}: {part.name}{maybe}  # {part.why}: {_listed(part.texts)}")
-    return "\n".join([*lines, *_factors(made), *_rest(made), *_others(made, pattern, rest)]) + "\n"
+    return "\n".join([*lines, *_factors(made), *_rest(made, pattern), *_others(made, pattern, rest)]) + "\n"
 
 
 def _others(made: _Made, pattern: str, rest: Sequence[str]) -> list[str]:
@@ -257,7 +258,7 @@ def _factors(made: _Made) -> list[str]:
     return [*lines, f"baseline: {_quoted(next(iter(made.arms.values())))}  # {why}"]
 
 
-def _rest(made: _Made) -> list[str]:
+def _rest(made: _Made, pattern: str) -> list[str]:
     """Lines of what is not compared."""
     conditions, lines = [*made.of(Role.CONDITION), *made.said], list[str]()
     if conditions:
@@ -274,7 +275,7 @@ def _rest(made: _Made) -> list[str]:
         lines.append("repetition: row  # guess: runs of a configuration are repetitions, numbered as they come")
     elif numbers := made.of(Role.REPETITION):
         lines.append(f"repetition: {numbers[0].name}  # guess: {numbers[0].why}")
-    if ignored := made.of(Role.IGNORED):
+    if ignored := [part for part in made.of(Role.IGNORED) if f"{{{part.name}}}" in pattern]:
         lines.append("ignore:")
         lines += [f"  - {part.name}  # {part.why}" for part in ignored]
     return lines
@@ -287,6 +288,7 @@ def _is_any(part: Part) -> bool:
 
 
 def _pattern(made: _Made) -> str:
+    """Pattern of the names. Ignored parts beside each other are one, as they may contain what separates them."""
     parts = iter(made.parts)
     pieces = []
     for piece in made.names.pieces:
@@ -294,7 +296,8 @@ def _pattern(made: _Made) -> str:
             pieces.append(f"{{{next(parts).name}}}")
         else:
             pieces.append("".join("*" if letter in "{}*" else letter for letter in piece))
-    return "".join(pieces)
+    one = rf"\{{({'|'.join(part.name for part in made.of(Role.IGNORED)) or '(?!)'})\}}"
+    return re.sub(rf"{one}(?:[^/{{}}*]*{one})+", r"{\1}", "".join(pieces))
 
 
 def _quoted(text: str) -> str:

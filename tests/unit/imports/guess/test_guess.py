@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -147,6 +148,18 @@ def test_dates_are_ignored_and_runs_numbered_as_they_come(
         (2, "metal"),
         (2, "vm"),
     ]
+
+
+def test_what_repeats_a_folder_s_name_and_holds_what_separates_parts_is_one_ignored_part(
+    results: Callable[[Mapping[str, str]], Path], tmp_path: Path
+) -> None:
+    tests = ("point_select_1", "point_select_8", "read_1", "read_8")
+    place = results({f"{sut}/{test}/{test}_out.log": sysbench() for sut in ("vm", "metal") for test in tests})
+    made = imported(place, tmp_path)
+    assert len(made.runs) == 8
+    assert all(run.record.outcome.ok for run in made.runs)
+    pattern = next(line for line in guess(survey(place)).text.splitlines() if line.startswith("files:"))
+    assert re.fullmatch(r"\{\w+\}_out\.log\"", pattern.rpartition("/")[2])
 
 
 def test_versions_that_differ_between_arms_are_told(results: Callable[[Mapping[str, str]], Path]) -> None:
