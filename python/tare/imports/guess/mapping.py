@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tare.errors import StudyError
@@ -204,7 +204,7 @@ def _numbered(made: _Made) -> _Made:
 def _text(made: _Made, name: str, rest: Sequence[str]) -> str:
     """The mapping. `rest`: names of the files that are not in it."""
     base, *others = made.arms.values()
-    pattern = _pattern(made)
+    pattern, parts = _pattern(made)
     lines = [
         "# Guessed by `tare import` from the names and contents of the files: correct what is wrong.",
         "format: 1",
@@ -225,7 +225,7 @@ def _text(made: _Made, name: str, rest: Sequence[str]) -> str:
     for part in made.said:
         maybe = MAYBE if UNSAID in part.texts else ""
         lines.append(f"    {part.name}: {part.name}{maybe}  # {part.why}: {_listed(part.texts)}")
-    return "\n".join([*lines, *_factors(made), *_rest(made, pattern), *_others(made, pattern, rest)]) + "\n"
+    return "\n".join([*lines, *_factors(made), *_rest(made, parts), *_others(made, pattern, rest)]) + "\n"
 
 
 def _others(made: _Made, pattern: str, rest: Sequence[str]) -> list[str]:
@@ -258,7 +258,7 @@ def _factors(made: _Made) -> list[str]:
     return [*lines, f"baseline: {_quoted(next(iter(made.arms.values())))}  # {why}"]
 
 
-def _rest(made: _Made, pattern: str) -> list[str]:
+def _rest(made: _Made, parts: Collection[str]) -> list[str]:
     """Lines of what is not compared."""
     conditions, lines = [*made.of(Role.CONDITION), *made.said], list[str]()
     if conditions:
@@ -275,7 +275,7 @@ def _rest(made: _Made, pattern: str) -> list[str]:
         lines.append("repetition: row  # guess: runs of a configuration are repetitions, numbered as they come")
     elif numbers := made.of(Role.REPETITION):
         lines.append(f"repetition: {numbers[0].name}  # guess: {numbers[0].why}")
-    if ignored := [part for part in made.of(Role.IGNORED) if f"{{{part.name}}}" in pattern]:
+    if ignored := [part for part in made.of(Role.IGNORED) if part.name in parts]:
         lines.append("ignore:")
         lines += [f"  - {part.name}  # {part.why}" for part in ignored]
     return lines
@@ -287,17 +287,18 @@ def _is_any(part: Part) -> bool:
     return bool(part.said) or same or not any(map(has_separator, part.texts))
 
 
-def _pattern(made: _Made) -> str:
-    """Pattern of the names. Ignored parts beside each other are one, as they may contain what separates them."""
-    parts = iter(made.parts)
-    pieces = []
+def _pattern(made: _Made) -> tuple[str, set[str]]:
+    """Pattern, and the parts left: ignored ones side by side are one, as they may hold what separates them."""
+    parts, pieces = iter(made.parts), list[str]()
     for piece in made.names.pieces:
         if isinstance(piece, Column):
             pieces.append(f"{{{next(parts).name}}}")
         else:
             pieces.append("".join("*" if letter in "{}*" else letter for letter in piece))
     one = rf"\{{({'|'.join(part.name for part in made.of(Role.IGNORED)) or '(?!)'})\}}"
-    return re.sub(rf"{one}(?:[^/{{}}*]*{one})+", r"{\1}", "".join(pieces))
+    pattern = re.sub(rf"{one}(?:[^/{{}}*]*{one})+", r"{\1}", "".join(pieces))
+    merged = {each for each in pieces if each.startswith("{") and each not in pattern}
+    return pattern, {part.name for part in made.parts if f"{{{part.name}}}" not in merged}
 
 
 def _quoted(text: str) -> str:
