@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -214,6 +216,7 @@ class Traces:
     mounts: frozenset[str]
     cgroups: frozenset[str]
     namespaces: frozenset[str]
+    tables: frozenset[str]
     processes: frozenset[str]
     ledger: frozenset[str]
 
@@ -275,6 +278,14 @@ def _namespaces() -> frozenset[str]:
     return frozenset(str(path) for path in namespaces) - ENGINES_OWN
 
 
+def _tables() -> frozenset[str]:
+    """Tables of nftables that bear tare's name: one with the rules of 10,000 Services slows every later run."""
+    if not CI or os.geteuid() != 0 or shutil.which("nft") is None:
+        return frozenset()
+    listed = subprocess.run(["nft", "list", "tables"], check=False, capture_output=True, text=True, timeout=60)
+    return frozenset(line for line in listed.stdout.splitlines() if " tare-" in line)
+
+
 def _processes() -> frozenset[str]:
     """Processes with the session's mark in their environment, or in one of our control groups."""
     return frozenset(
@@ -319,7 +330,16 @@ def traces() -> Traces:
     """All that can be seen now."""
     containers, networks, volumes = _of_engine()
     return Traces(
-        containers, networks, volumes, _loops(), _mounts(), _cgroups(), _namespaces(), _processes(), _ledger()
+        containers,
+        networks,
+        volumes,
+        _loops(),
+        _mounts(),
+        _cgroups(),
+        _namespaces(),
+        _tables(),
+        _processes(),
+        _ledger(),
     )
 
 
