@@ -18,7 +18,7 @@ name: logs
 question: What does the log cost?
 sut: {image: mariadb, database: mariadb, deployment: container}
 client: {image: sysbench, deployment: bare}
-workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 3}
+workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 8}
 protocol: {name: fixed, blocks: 1, control: false}
 factors:
   log:

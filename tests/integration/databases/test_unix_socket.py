@@ -14,8 +14,8 @@ from tare.study.values import NetworkKind
 
 PLACED = ("bare", "container")
 TRIED = {((sut, NetworkKind.SOCKET.value), (client, NetworkKind.HOST.value)) for sut in PLACED for client in PLACED}
-SYSBENCH = "{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 3}"
-TARE_LOAD = """{name: tare-load, connections: 2, measure_s: 3,
+SYSBENCH = "{name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 6}"
+TARE_LOAD = """{name: tare-load, connections: 2, measure_s: 6,
   job: {operations: [{name: set, steps: [{send: SET a b}]}], load: {records: 1, steps: [{send: SET a b}]}}}"""
 STUDY = """\
 format: 1
