@@ -16,8 +16,8 @@ STUDY = """\
 format: 1
 name: logs
 question: What does the log cost?
-sut: {image: mariadb, database: mariadb, deployment: container}
-client: {image: sysbench, deployment: bare}
+sut: {image: mariadb, database: mariadb, deployment: container, limits: {cpus: "0"}}
+client: {image: sysbench, deployment: bare, limits: {cpus: "0"}}
 workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 200, threads: 2, measure_s: 8}
 protocol: {name: fixed, blocks: 1, control: false}
 factors:

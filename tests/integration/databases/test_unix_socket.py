@@ -21,8 +21,8 @@ STUDY = """\
 format: 1
 name: socket
 question: What does TCP on loopback cost?
-sut: {{image: {image}, database: {database}, deployment: bare}}
-client: {{image: {client}, deployment: bare}}
+sut: {{image: {image}, database: {database}, deployment: bare, limits: {{cpus: "0"}}}}
+client: {{image: {client}, deployment: bare, limits: {{cpus: "0"}}}}
 workload: {workload}
 protocol: {{name: fixed, blocks: 1, control: false}}
 factors:
