@@ -16,9 +16,10 @@ def charged(mine: RunTimes, theirs: RunTimes) -> tuple[RunTimes, RunTimes]:
     """
     if not mine.machine_us or not theirs.machine_us:
         return mine, theirs
-    longer = mine.machine_us / theirs.machine_us
-    mine_us, theirs_us = mine.daemons_us or 0.0, theirs.daemons_us or 0.0
-    return _charge(mine, mine_us - theirs_us * longer), _charge(theirs, theirs_us - mine_us / longer)
+    if mine.daemons_us is None or theirs.daemons_us is None:
+        return mine, theirs
+    excess_us = mine.daemons_us - theirs.daemons_us * mine.machine_us / theirs.machine_us
+    return _charge(mine, excess_us), _charge(theirs, -excess_us * theirs.machine_us / mine.machine_us)
 
 
 def _charge(run: RunTimes, excess_us: float) -> RunTimes:

@@ -164,6 +164,9 @@ class RunObserver:
 
 
 _NOTHING_SEEN = "there was no connection to observe"
+_LEAVE_A_CPU = (
+    "if server and client keep all CPUs busy, the kernel may let tare wait: leave it one by their `limits.cpus`"
+)
 LOOKED_AT_S = 5.0
 """A phase that is shorter may end before anyone looks at its connections."""
 
@@ -179,7 +182,7 @@ def unproved(nodes: Mapping[str, NodeFacts], measured_s: float) -> str | None:
     unseen = f"the network path could not be observed: {why}"
     if why == _NOTHING_SEEN and measured_s < LOOKED_AT_S:
         return unseen
-    raise RunFailed(unseen)
+    raise RunFailed(f"{unseen}; {_LEAVE_A_CPU}" if why == _NOTHING_SEEN else unseen)
 
 
 def why_unseen(nodes: Mapping[str, NodeFacts]) -> str | None:

@@ -15,11 +15,17 @@ def test_a_phase_too_short_to_be_looked_at_says_that_its_path_is_unknown() -> No
     assert unseen == "the network path could not be observed: there was no connection to observe"
 
 
-@pytest.mark.parametrize(("path", "measured_s"), [(None, LOOKED_AT_S), (NetworkPath(), 0.1)])
+@pytest.mark.parametrize(
+    ("path", "measured_s", "end"),
+    [
+        (None, LOOKED_AT_S, r"there was no connection to observe; .*: leave it one by their `limits\.cpus`$"),
+        (NetworkPath(), 0.1, "the connections could not be matched$"),
+    ],
+)
 def test_a_path_that_was_looked_at_and_not_proved_fails_the_run(
-    path: NetworkPath | None, measured_s: float
+    path: NetworkPath | None, measured_s: float, end: str
 ) -> None:
-    with pytest.raises(RunFailed, match="the network path could not be observed"):
+    with pytest.raises(RunFailed, match=f"the network path could not be observed: {end}"):
         unproved({"n": NodeFacts(path=path)}, measured_s)
 
 
