@@ -18,7 +18,8 @@ from tare.traps.predicate import Answer
 from tare.traps.trap import TrapFile, load_trap, load_traps
 
 TRAPS = load_traps()
-REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "traps.md"
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "docs" / "reference" / "traps.md"
 each_trap = pytest.mark.parametrize("known", TRAPS, ids=lambda known: known.id)
 
 
@@ -107,3 +108,7 @@ def test_a_trap_that_is_wrong_is_refused_with_the_reason(tmp_path: Path, when: s
 def test_the_schema_on_disk_is_the_model() -> None:
     kept = Path(__file__).resolve().parents[3] / "schemas" / TRAP_SCHEMA.name
     assert json.loads(kept.read_text()) == TRAP_SCHEMA.tree()
+
+
+def test_the_readme_counts_the_traps() -> None:
+    assert f"out of {len(TRAPS)} [traps]" in (ROOT / "README.md").read_text()
